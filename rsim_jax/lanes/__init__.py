@@ -1,0 +1,1 @@
+"""Arithmetic on (component, item, world) arrays."""

@@ -1,0 +1,51 @@
+"""Static gathers and sums along the item axis (axis -2): what tree recursions are made of.
+
+The index maps are Python tuples, known at trace time, so every form below is slices, broadcasts and additions:
+no gather, no scatter.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from rsim_jax.lanes.fence import concatenate
+
+
+def take(x: jax.Array, index: tuple[int, ...]) -> jax.Array:
+    """Items `index` of x (..., item, world) -> (..., len(index), world)."""
+    n = x.shape[-2]
+    if index == tuple(range(n)):
+        return x
+    runs = _runs(index)
+    if n == 1:
+        return jnp.broadcast_to(x, (*x.shape[:-2], len(index), x.shape[-1]))
+    if len(runs) <= 16:
+        return concatenate([x[..., start:stop, :] for start, stop in runs], axis=-2)
+    return x[..., jnp.asarray(index), :]
+
+
+def segment_sum(x: jax.Array, segment: tuple[int, ...], count: int) -> jax.Array:
+    """Sum items that share a segment: (..., len(segment), world) -> (..., count, world)."""
+    if segment == tuple(range(count)):
+        return x
+    if count == 1:
+        return jnp.sum(x, axis=-2, keepdims=True)
+    members = [[i for i, s in enumerate(segment) if s == k] for k in range(count)]
+    if len(segment) > 64:
+        summed = jnp.zeros((*x.shape[:-2], count, x.shape[-1]), x.dtype)
+        return summed.at[..., jnp.asarray(segment), :].add(x)
+    zero = jnp.zeros((*x.shape[:-2], 1, x.shape[-1]), x.dtype)
+    parts = [sum((x[..., i : i + 1, :] for i in m[1:]), x[..., m[0] : m[0] + 1, :]) if m else zero for m in members]
+    return concatenate(parts, axis=-2)
+
+
+def _runs(index: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Maximal runs of consecutive indices, as (start, stop)."""
+    runs: list[tuple[int, int]] = []
+    for i in index:
+        if runs and runs[-1][1] == i:
+            runs[-1] = (runs[-1][0], i + 1)
+        else:
+            runs.append((i, i + 1))
+    return runs

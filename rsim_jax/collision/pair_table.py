@@ -1,0 +1,82 @@
+"""Which shapes can touch, and how many candidate contacts each pair gets: plain Python, used at load and trace time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rsim_jax.structs import BOX, CAPSULE, CYLINDER, PLANE, SPHERE
+
+if TYPE_CHECKING:
+    from rsim_jax.structs import Topology
+
+
+@dataclass(frozen=True)
+class Family:
+    """One combination of shapes: `shapes` in the order its function takes them, `points` candidates per pair."""
+
+    name: str
+    shapes: tuple[int, int]
+    points: int
+
+
+FAMILIES: tuple[Family, ...] = (  # the order is part of the layout: topology.pair_geoms is sorted by it
+    Family("plane_sphere", (PLANE, SPHERE), 1),
+    Family("plane_capsule", (PLANE, CAPSULE), 2),
+    Family("plane_box", (PLANE, BOX), 8),
+    Family("plane_cylinder", (PLANE, CYLINDER), 4),
+    Family("sphere_sphere", (SPHERE, SPHERE), 1),
+    Family("sphere_capsule", (SPHERE, CAPSULE), 1),
+    Family("sphere_box", (SPHERE, BOX), 1),
+    Family("capsule_capsule", (CAPSULE, CAPSULE), 2),
+    Family("capsule_box", (CAPSULE, BOX), 2),
+)
+_INDEX = {f.shapes: i for i, f in enumerate(FAMILIES)}
+
+
+def family_index(type_a: int, type_b: int) -> int | None:
+    """Position in FAMILIES of two geom types in either order; None where the combination is not supported."""
+    return _INDEX.get((type_a, type_b), _INDEX.get((type_b, type_a)))
+
+
+def family(type_a: int, type_b: int) -> str | None:
+    """Name of the family of two geom types in either order; None where the combination is not supported."""
+    index = family_index(type_a, type_b)
+    return None if index is None else FAMILIES[index].name
+
+
+def pair_families(topology: Topology) -> tuple[int, ...]:
+    """Position in FAMILIES of every pair.
+
+    Raises:
+        ValueError: for an unsupported pair, or pairs that are not sorted by family, which loading never produces.
+    """
+    types = topology.geom_type
+    indices = [family_index(types[a], types[b]) for a, b in topology.pair_geoms]
+    if any(i is None for i in indices):
+        raise ValueError(f"pair {topology.pair_geoms[indices.index(None)]} has shapes that no family covers")
+    if sorted(indices) != indices:
+        raise ValueError("topology.pair_geoms is not sorted by family")
+    return tuple(indices)
+
+
+def candidates(topology: Topology) -> tuple[tuple[int, int], ...]:
+    """(pair, feature) of every candidate, pair by pair."""
+    families = pair_families(topology)
+    return tuple((pair, k) for pair, f in enumerate(families) for k in range(FAMILIES[f].points))
+
+
+def candidate_pairs(topology: Topology) -> tuple[int, ...]:
+    """The pair of every candidate."""
+    return tuple(pair for pair, _ in candidates(topology))
+
+
+def candidate_geoms(topology: Topology) -> tuple[tuple[int, int], ...]:
+    """(geom a, geom b) of every candidate, a < b; the normal points from a to b."""
+    return tuple(topology.pair_geoms[pair] for pair in candidate_pairs(topology))
+
+
+def candidate_links(topology: Topology) -> tuple[tuple[int, int], ...]:
+    """(link of geom a, link of geom b) of every candidate."""
+    link = topology.geom_link
+    return tuple((link[a], link[b]) for a, b in candidate_geoms(topology))

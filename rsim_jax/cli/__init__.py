@@ -1,1 +1,1 @@
-
+"""The commands of `rsim`: thin, no physics."""

@@ -71,6 +71,11 @@ class Topology:
     speculative: bool
     integrator: str  # "semi_implicit" | "trapezoid" | "rk4"
     source: str  # file name, for messages
+    joint_sprung: tuple[bool, ...] = ()  # ball and free joints with a spring (hinges and slides may always have one)
+
+    def __post_init__(self) -> None:
+        if not self.joint_sprung:
+            object.__setattr__(self, "joint_sprung", (False,) * len(self.joint_type))
 
     @property
     def nbody(self) -> int:
@@ -201,8 +206,11 @@ class Model:
     key_qd: Float[Array, "nv nkey"]
     key_ctrl: Float[Array, "nu nkey"]
     default_q: Float[Array, "nq 1"]
-    kinematic_position: Float[Array, "3 nkin 1"]  # default poses of kinematic bodies
+    default_qd: Float[Array, "nv 1"]
+    kinematic_position: Float[Array, "3 nkin 1"]  # default poses and velocities of kinematic bodies, world axes
     kinematic_quaternion: Float[Array, "4 nkin 1"]
+    kinematic_default_velocity: Float[Array, "3 nkin 1"]  # m/s
+    kinematic_default_angular_velocity: Float[Array, "3 nkin 1"]  # rad/s
     # solver options that are numbers
     tolerance: Float[Array, ""]  # m/s
     erp: Float[Array, ""]

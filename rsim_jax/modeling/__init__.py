@@ -1,1 +1,9 @@
+"""Load time: MJCF, URDF and scenes to a Model, strictly checked."""
 
+from __future__ import annotations
+
+from rsim_jax.modeling.load import load
+from rsim_jax.modeling.options import Options
+from rsim_jax.modeling.registry import compiled
+
+__all__ = ["Options", "compiled", "load"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,16 @@ import jax.numpy as jnp
 import mujoco
 
 from rsim_jax.errors import ModelError
+from rsim_jax.modeling.base import set_floating
 from rsim_jax.modeling.compile import compile_model
 from rsim_jax.modeling.options import Options
 from rsim_jax.modeling.refuse import Refusals
+from rsim_jax.modeling.urdf import prepare_urdf
 from rsim_jax.structs import Model
 
 TEXT_NAME = "XML text"
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_ROBOT = re.compile(r"<robot\b")
 
 
 def load(
@@ -52,6 +58,8 @@ def load(
 
 def source_name(source: str | os.PathLike[str]) -> str:
     """How messages call the source."""
+    if not isinstance(source, str | os.PathLike):
+        raise ModelError(f"source {source!r}: give the path of an .xml or .urdf file, or the XML text")
     return TEXT_NAME if is_text(source) else Path(source).name
 
 
@@ -63,7 +71,9 @@ def is_text(source: str | os.PathLike[str]) -> bool:
 def compile_spec(spec: mujoco.MjSpec, name: str) -> mujoco.MjModel:
     """Compile with MuJoCo; its complaint becomes a ModelError."""
     try:
-        return spec.compile()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*deprecated", category=UserWarning)  # nothing a user can act on
+            return spec.compile()
     except (ValueError, mujoco.FatalError) as error:
         raise ModelError(f"{name}: {one_line(error)}") from error
 
@@ -80,11 +90,31 @@ def read_spec(
     refusals: Refusals,
 ) -> mujoco.MjSpec:
     """The uncompiled MuJoCo model of a source, with its base welded or freed as asked."""
-    name = source_name(source)
-    if not is_text(source) and not Path(source).is_file():
-        raise ModelError(f"{source}: no such file; give the path of an .xml or .urdf file, or the XML text")
+    name = refusals.source
+    if floating_base not in (None, True, False):
+        raise ModelError(f"{name}: floating_base={floating_base!r}: give None, True or False")
+    text, folder = _read(source)
+    if _ROBOT.search(_COMMENT.sub("", text)):
+        dirs = (package_dirs,) if isinstance(package_dirs, str | os.PathLike) else package_dirs
+        text = prepare_urdf(text, folder, floating_base=bool(floating_base), package_dirs=dirs, refusals=refusals)
+        source = text
     try:
-        spec = mujoco.MjSpec.from_string(source) if is_text(source) else mujoco.MjSpec.from_file(str(source))
+        spec = mujoco.MjSpec.from_string(text) if is_text(source) else mujoco.MjSpec.from_file(str(source))
     except (ValueError, mujoco.FatalError) as error:
         raise ModelError(f"{name}: {one_line(error)}") from error
+    if floating_base is not None:
+        set_floating(spec, floating_base, name)
     return spec
+
+
+def _read(source: str | os.PathLike[str]) -> tuple[str, Path]:
+    """Text of a source and the folder that its relative paths start from."""
+    if is_text(source):
+        return str(source), Path.cwd()
+    path = Path(source)
+    try:
+        return path.read_text(encoding="utf-8", errors="replace"), path.resolve().parent
+    except FileNotFoundError:
+        raise ModelError(f"{source}: no such file; give the path of an .xml or .urdf file, or the XML text") from None
+    except OSError as error:
+        raise ModelError(f"{source}: cannot be read as an XML file: {error}") from error

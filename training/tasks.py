@@ -1,0 +1,47 @@
+"""The task that a config names, with episodes and time limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from rsim_jax import Options
+from rsim_jax.envs import registry
+from rsim_jax.envs.batch import BatchedTask
+from rsim_jax.training.config import ConfigError, TrainConfig
+
+OURS = ("options", "randomize")  # parameters of our tasks that Gymnasium's do not have
+
+
+def make_task(config: TrainConfig) -> BatchedTask:
+    """The task in the config's precision.
+
+    `task_params` may also hold `max_episode_steps` (null: none) and `options`, a mapping of simulator options.
+
+    Raises:
+        ConfigError: for an unknown task or parameter.
+    """
+    if config.dtype == "float64" and not jax.config.jax_enable_x64:
+        raise ConfigError("dtype float64 needs double precision in JAX: set the environment variable JAX_ENABLE_X64=1")
+    params = {name: _hashable(value) for name, value in config.task_params.items()}
+    name = registry.task_id(config.task)
+    limit = params.pop("max_episode_steps", registry.TASKS[name].max_episode_steps)
+    try:
+        if "options" in params:
+            params["options"] = Options(**params["options"])
+        task = registry.make(name, dtype=jnp.dtype(config.dtype), **params)
+    except TypeError as error:
+        raise ConfigError(f"task_params of {name}: {error}") from None
+    return BatchedTask(task, limit)
+
+
+def gymnasium_params(config: TrainConfig) -> dict[str, Any]:
+    """The parameters that Gymnasium's own task of the same name takes too."""
+    return {name: _hashable(value) for name, value in config.task_params.items() if name not in OURS}
+
+
+def _hashable(value: Any) -> Any:
+    """YAML's lists as tuples: parameters of a task are part of the compiled program's key."""
+    return tuple(_hashable(item) for item in value) if isinstance(value, list) else value

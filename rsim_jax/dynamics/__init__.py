@@ -1,1 +1,1 @@
-
+"""Kinematics, inertia, bias, factorisation, forces and integration of kinematic trees."""

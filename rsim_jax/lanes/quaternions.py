@@ -5,7 +5,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from rsim_jax.lanes.fence import stack
+from rsim_jax.lanes.fence import fence, stack
+from rsim_jax.lanes.trigonometry import sincos
 
 
 def normalize(quat: jax.Array) -> jax.Array:
@@ -64,8 +65,9 @@ def exponential(v: jax.Array) -> jax.Array:
     # Below this the next term of the series, angle^4 / 3840, is under float64 resolution of the first.
     small = squared < 1e-6
     angle = jnp.sqrt(jnp.where(small, 1, squared))
-    ratio = jnp.where(small, 0.5 - squared / 48, jnp.sin(0.5 * angle) / angle)
-    cosine = jnp.where(small, 1 - squared / 8, jnp.cos(0.5 * angle))
+    sine, cosine = fence(sincos(fence(0.5 * angle)))
+    ratio = jnp.where(small, 0.5 - squared / 48, sine / angle)
+    cosine = jnp.where(small, 1 - squared / 8, cosine)
     return normalize(stack([cosine, ratio * v[0], ratio * v[1], ratio * v[2]]))
 
 

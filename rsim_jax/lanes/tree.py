@@ -11,6 +11,8 @@ import jax.numpy as jnp
 
 from rsim_jax.lanes.fence import concatenate
 
+MANY = 64  # items beyond which written-out slices would only lengthen compilation
+
 
 def take(x: jax.Array, index: tuple[int, ...]) -> jax.Array:
     """Items `index` of x (..., item, world) -> (..., len(index), world)."""
@@ -29,10 +31,10 @@ def segment_sum(x: jax.Array, segment: tuple[int, ...], count: int) -> jax.Array
     """Sum items that share a segment: (..., len(segment), world) -> (..., count, world)."""
     if segment == tuple(range(count)):
         return x
-    if count == 1:
+    if count == 1 and len(segment) > MANY:
         return jnp.sum(x, axis=-2, keepdims=True)
     members = [[i for i, s in enumerate(segment) if s == k] for k in range(count)]
-    if len(segment) > 64:
+    if len(segment) > MANY:
         summed = jnp.zeros((*x.shape[:-2], count, x.shape[-1]), x.dtype)
         return summed.at[..., jnp.asarray(segment), :].add(x)
     zero = jnp.zeros((*x.shape[:-2], 1, x.shape[-1]), x.dtype)

@@ -1,0 +1,142 @@
+"""From contacts to rows: Jacobians, targets and bounds.
+
+Velocity of a contact, B relative to A in its frame, v = J qd + surface velocity; for dof i with motion (w_i, l_i)
+about its tree's origin o, moving side s_i (+1 B, -1 A), and frame axis e at point p:
+
+    J[e, i] = s_i (e . l_i + ((p - o) x e) . w_i)
+
+Targets along the normal (dt = step, gap < 0 penetrating, v- = velocity at the start of the step):
+
+    touching:   b = min(beta max(0, -gap - slop), max_correction),  beta = clamp(0.2 erp, 0, 0.3) / dt
+    apart:      b = -gap / dt                (semi_implicit; the trapezoid rule moves by the mean velocity, so there
+                b = -2 gap / dt - v-)
+    impact:     b = max(b, e (approach - threshold)) where approach = -v- exceeds the threshold and closes the gap
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from rsim_jax.contact.frames import to_frame
+from rsim_jax.lanes import vectors
+from rsim_jax.lanes.fence import fence, stack
+from rsim_jax.lanes.tree import take
+from rsim_jax.structs import Contacts, Model
+
+MAX_BETA = 0.3  # largest share of a penetration corrected in one step
+LIMIT_CORRECTION = (1.0, 5.0)  # m/s for slides, rad/s for hinges
+
+
+def contact_jacobian(
+    contacts: Contacts,
+    axes: tuple[jax.Array, jax.Array, jax.Array],
+    side: jax.Array,
+    angular: jax.Array,
+    linear: jax.Array,
+    tree_origin: jax.Array,
+    dof_tree: tuple[int, ...],
+) -> jax.Array:
+    """J (K, 3, nv, N); `side` (K, nv, N), motions (3, nv, N) and `dof_tree` in one dof order."""
+    rows = []
+    for axis in axes:
+        if tree_origin.shape[1] == 1:
+            arm = fence(contacts.point - tree_origin)
+            moment = vectors.cross(arm, axis)[:, :, None]  # (3, K, 1, N)
+        else:
+            arm = fence(contacts.point[:, :, None] - tree_origin[:, None])  # (3, K, ntree, N)
+            moment = take(vectors.cross(arm, axis[:, :, None]), dof_tree)
+        e = axis[:, :, None]
+        rows.append(side * (vectors.dot(e, linear[:, None]) + vectors.dot(moment, angular[:, None])))
+    return stack(rows, axis=1)
+
+
+def row_velocity(jacobian: jax.Array, u: jax.Array) -> jax.Array:
+    """J u as (3, K, N) for u (nv, N)."""
+    return stack([_sum_products(jacobian[:, r], u) for r in range(jacobian.shape[1])])
+
+
+def _sum_products(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Sum over the dof axis (second to last), written out: reductions do not vectorise over worlds."""
+    if a.shape[-2] > 64:
+        return jnp.sum(a * b, axis=-2)
+    total = a[..., 0, :] * b[..., 0, :]
+    for i in range(1, a.shape[-2]):
+        total = total + a[..., i, :] * b[..., i, :]
+    return total
+
+
+def effective_friction(contacts: Contacts, start_velocity: jax.Array) -> jax.Array:
+    """mu + (mu_s - mu) (1 - |v_t|/v_s) below the static velocity v_s, else mu: (K, N)."""
+    slip = vectors.safe_norm(start_velocity[:2])
+    threshold = contacts.static_friction_velocity
+    usable = threshold > 0
+    blend = jnp.where(usable, jnp.maximum(0, 1 - slip / jnp.where(usable, threshold, 1)), 0)
+    return fence(contacts.friction + (contacts.static_friction - contacts.friction) * blend)
+
+
+def contact_target(model: Model, contacts: Contacts, start_velocity: jax.Array) -> jax.Array:
+    """Post-step normal velocity b asked of every contact (K, N)."""
+    dt, gap = model.dt, contacts.gap
+    v = start_velocity[2]
+    push = jnp.minimum(beta(model) * jnp.maximum(0, -gap - model.slop), model.max_correction)
+    allowance = -2 * gap / dt - v if model.topology.integrator == "trapezoid" else -gap / dt
+    approach = jnp.maximum(0, -v)
+    impact = (approach > contacts.restitution_threshold) & (approach * dt > gap)
+    bounce = contacts.restitution * (approach - contacts.restitution_threshold)
+    target = jnp.where(gap > 0, allowance, push)
+    return fence(jnp.where(impact & (contacts.restitution > 0), jnp.maximum(target, bounce), target))
+
+
+def beta(model: Model) -> jax.Array:
+    """Share of a position error corrected per second: clamp(0.2 erp, 0, 0.3) / dt."""
+    return jnp.clip(0.2 * model.erp, 0, MAX_BETA) / model.dt
+
+
+def limit_rows(model: Model, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(sign, gap, target), each (limited joints, N): the nearer stop of every limited joint.
+
+    sign +1 at the lower stop (row velocity = qd), -1 at the upper one. A stop acts ahead: b = -gap / dt.
+    """
+    topology = model.topology
+    joints = topology.limited_joints
+    position = take(q, tuple(topology.joint_qadr[j] for j in joints))
+    velocity = take(qd, tuple(topology.joint_dadr[j] for j in joints))
+    margin = take(model.joint_margin, joints)
+    below = position - take(model.joint_range[0], joints) - margin
+    above = take(model.joint_range[1], joints) - position - margin
+    sign = jnp.where(below <= above, 1.0, -1.0).astype(q.dtype)
+    gap = jnp.minimum(below, above)
+    cap = jnp.asarray([[LIMIT_CORRECTION[topology.joint_type[j] - 2]] for j in joints], q.dtype)
+    push = jnp.minimum(beta(model) * jnp.maximum(0, -gap), cap)
+    start = sign * velocity
+    trapezoid = topology.integrator == "trapezoid"
+    target = jnp.where(gap > 0, -2 * gap / model.dt - start if trapezoid else -gap / model.dt, push)
+    approach = jnp.maximum(0, -start)
+    bounce = jnp.where(approach * model.dt > gap, model.limit_restitution * approach, 0)
+    return fence((sign, gap, jnp.where(bounce > 0, jnp.maximum(target, bounce), target)))
+
+
+def previous_impulse(
+    contacts: Contacts,
+    axes: tuple[jax.Array, jax.Array, jax.Array],
+    impact: jax.Array,
+    old_index: jax.Array,
+    old_point: jax.Array,
+    old_impulse: jax.Array,
+) -> jax.Array:
+    """Warm start (3, K, N): last step's impulse of the same pair and feature, within 1 cm, in the new frame.
+
+    `old_impulse` is in world axes, `old_point` relative to the present origin. Impacts start from zero.
+    """
+    slots = old_index.shape[0]
+    found = [jnp.zeros_like(contacts.gap) for _ in range(3)]
+    for j in range(slots):
+        offset = [contacts.point[k] - old_point[k, j] for k in range(3)]
+        near = offset[0] * offset[0] + offset[1] * offset[1] + offset[2] * offset[2] < WARM_DISTANCE**2
+        same = (contacts.index == old_index[j]) & (contacts.index >= 0) & near & ~impact
+        found = [jnp.where(same, old_impulse[k, j], found[k]) for k in range(3)]
+    return to_frame(axes, stack(found))
+
+
+WARM_DISTANCE = 0.01  # m

@@ -1,0 +1,95 @@
+"""Link velocities and the bias force c(q, qd) of M qdd + c = tau, by recursive Newton-Euler in world axes.
+
+With everything about the tree's origin (a point fixed in space for this evaluation) no transforms are needed:
+
+    V = V_parent + S qd                 A = A_parent + V_parent x S qd      (A of the root: 0 - gravity)
+    f = I A + V x* I V                  F = f + sum over children F(child)
+    c_k = S_k . F(link of k)
+
+A free joint's translation axes are fixed in space: its bias acceleration is (0, v x w).
+Reference: Featherstone (2008), section 5.3.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from rsim_jax.dynamics.inertia import composite
+from rsim_jax.dynamics.kinematics import Subspace
+from rsim_jax.dynamics.structure import Structure, structure
+from rsim_jax.lanes import spatial
+from rsim_jax.lanes.fence import concatenate, fence
+from rsim_jax.lanes.tree import segment_sum, take
+from rsim_jax.structs import FREE, Model
+
+Pair = spatial.Pair
+
+
+def joint_motions(tree: Structure, subspace: Subspace, qd: jax.Array) -> Pair:
+    """S qd summed per link: (3, njnt, N) angular and linear, tree order; qd (nv, N) in tree order."""
+    count = len(tree.link_order)
+    moved = fence((subspace.angular * qd, subspace.linear * qd))
+    return tuple(fence(_sum_dofs(tree, part, count)) for part in moved)
+
+
+def _sum_dofs(tree: Structure, per_dof: jax.Array, count: int) -> jax.Array:
+    parts = []
+    for link in range(count):
+        members = [k for k, owner in enumerate(tree.dof_link) if owner == link]
+        parts.append(members)
+    if all(len(m) == 1 for m in parts):
+        return take(per_dof, tuple(m[0] for m in parts))
+    order = tuple(k for m in parts for k in m)
+    segment = tuple(link for link, m in enumerate(parts) for _ in m)
+    return segment_sum(take(per_dof, order), segment, count)
+
+
+def link_velocities(tree: Structure, motions: Pair) -> Pair:
+    """V of all links in tree order from their joints' motions."""
+    levels: list[Pair] = []
+    for depth, level in enumerate(tree.levels):
+        own = tuple(part[:, level.start : level.stop] for part in motions)
+        if depth:
+            own = tuple(fence(part + take(above, level.parents)) for part, above in zip(own, levels[-1], strict=True))
+        levels.append(own)
+    return _join(levels, motions)
+
+
+def _join(levels: list[Pair], empty: Pair) -> Pair:
+    if not levels:
+        return empty
+    return tuple(concatenate([pair[k] for pair in levels], axis=-2) for k in range(2))
+
+
+def bias_force(
+    model: Model, subspace: Subspace, inertia: jax.Array, motions: Pair, velocity: Pair, gravity: jax.Array
+) -> jax.Array:
+    """c (nv, N) in tree order; gravity (3, W), pass zeros to leave it out."""
+    topology, tree = model.topology, structure(model.topology)
+    accelerations: list[Pair] = []
+    for depth, level in enumerate(tree.levels):
+        items = slice(level.start, level.stop)
+        joint = tuple(part[:, items] for part in motions)
+        if depth:
+            carrier = tuple(take(part[:, _slice(tree, depth - 1)], level.parents) for part in velocity)
+            angular, linear = spatial.cross_motion(carrier, joint)
+            above = tuple(take(part, level.parents) for part in accelerations[-1])
+            accelerations.append((fence(angular + above[0]), fence(linear + above[1])))
+        else:
+            angular = jnp.zeros_like(joint[0])
+            free = jnp.asarray([[float(topology.joint_type[j] == FREE)] for j in level.joints], angular.dtype)
+            _, carried = spatial.cross_motion((jnp.zeros_like(joint[0]), joint[1]), joint)  # v x w
+            accelerations.append((angular, fence(carried * free - gravity[:, None])))
+    if not accelerations:
+        return jnp.zeros_like(subspace.angular[0])
+    acceleration = _join(accelerations, motions)
+    inertial = spatial.momentum(inertia, acceleration)
+    carried = spatial.cross_force(velocity, spatial.momentum(inertia, velocity))
+    force = tuple(composite(tree, fence(a + b)) for a, b in zip(inertial, carried, strict=True))
+    motion = (subspace.angular, subspace.linear)
+    return fence(spatial.power(motion, tuple(take(part, tree.dof_link) for part in force)))
+
+
+def _slice(tree: Structure, depth: int) -> slice:
+    return slice(tree.levels[depth].start, tree.levels[depth].stop)

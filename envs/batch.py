@@ -182,7 +182,7 @@ BatchedTask = record(BatchedTask, static=("max_episode_steps",))
 
 
 def select(mask: Bool[Array, "N"], a: Any, b: Any) -> Any:
-    """Per world: a where mask, else b, for any two records of one structure. Leaves shared by all worlds come from a."""
+    """Per world a where mask, else b, for two records of one structure; leaves shared by all worlds come from a."""
     worlds = mask.shape[0]
 
     def pick(x: Array, y: Array) -> Array:

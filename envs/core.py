@@ -15,8 +15,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 import rsim_jax as rsim
+from rsim_jax.envs.files import model_file
 from rsim_jax.envs.randomization import Ranges, draw_leaves
-from rsim_jax.structs import Model, State, record
+from rsim_jax.lanes import quaternions
+from rsim_jax.lanes.fence import concatenate
+from rsim_jax.structs import BALL, FREE, Model, State, record
 
 
 class Outcome:
@@ -65,6 +68,7 @@ class Task:
 
     Attributes:
         model: the simulated robot; shared leaves, or per-world ones for a fixed number of worlds.
+        xml_file: a file of Gymnasium's MuJoCo assets by name, or a path that starts with ".", "/" or "~".
         frame_skip: physics steps per action.
         randomize: ((leaf, low, high), ...): at every reset of a world each item of that model leaf is multiplied by a
             fresh factor, uniform in [low, high].
@@ -75,6 +79,7 @@ class Task:
     state_terms: ClassVar[tuple[str, ...]] = ()  # terms that describe the state and so exist after a reset too
 
     model: Model
+    xml_file: str = ""
     frame_skip: int = 1
     randomize: Ranges = ()
 
@@ -94,10 +99,35 @@ class Task:
 
     # What everyone uses
 
+    @classmethod
+    def load(cls, *, options: Any = None, dtype: Any = jnp.float32, **params: Any) -> Task:
+        """The task on its model file; `params` are the fields of the class.
+
+        Args:
+            options: `rsim.Options`, or a dict of its fields.
+            dtype: float32 or float64 (name or type; float64 needs JAX's x64).
+
+        Raises:
+            TypeError: for a parameter that the task does not have; the message lists those it has.
+        """
+        fields = {f.name: f for f in dataclasses.fields(cls) if f.name != "model"}
+        unknown = sorted(set(params) - set(fields))
+        if unknown:
+            known = ", ".join([*fields, "options", "dtype"])
+            raise TypeError(f"{cls.__name__} has no parameter {', '.join(map(repr, unknown))}; it has: {known}")
+        params = {name: _hashable(value) for name, value in params.items()}
+        options = rsim.Options(**options) if isinstance(options, dict) else options
+        path = model_file(params.get("xml_file", fields["xml_file"].default))
+        return cls(model=rsim.load(path, options=options, dtype=jnp.dtype(dtype)), **params)
+
     @property
     def dt(self) -> float:
         """Time between actions, s."""
         return float(self.model.dt) * self.frame_skip
+
+    @property
+    def dtype(self) -> Any:
+        return self.model.dtype
 
     @property
     def action_size(self) -> int:
@@ -110,7 +140,7 @@ class Task:
 
     @property
     def observation_size(self) -> int:
-        return jax.eval_shape(self.reset, jax.random.key(0), 1).obs.shape[0]
+        return jax.eval_shape(lambda key: self.reset(key, 1), jax.random.key(0)).obs.shape[0]
 
     def reset(self, key: Key[Array, ""], num_worlds: int) -> TaskState:
         """Start an episode in every world; world i draws from fold_in(key, i) whatever the number of worlds."""
@@ -118,13 +148,13 @@ class Task:
 
     def restart(self, keys: Key[Array, "N"]) -> TaskState:
         """Start an episode in every world from its own key; the state keeps the rest of each stream."""
-        split = jax.vmap(lambda key: jax.random.split(key, 3), out_axes=-1)(keys)
-        parameters = draw_leaves(self.model, self.randomize, split[2])
+        kept, starts, leaves = split_keys(keys, 3)
+        parameters = draw_leaves(self.model, self.randomize, leaves)
         model = self.model.replace(**parameters) if parameters else self.model
-        q, qd = self.initial(split[1])
+        q, qd = self.initial(starts)
         physics = rsim.make_state(model, keys.shape[0]).replace(q=q, qd=qd)
-        action = jnp.zeros((self.action_size, keys.shape[0]), self.model.dtype)
-        return self._state(model, physics, physics, action, split[0], parameters, fresh=True)
+        action = jnp.zeros((self.action_size, keys.shape[0]), self.dtype)
+        return self._state(model, physics, physics, action, kept, parameters, fresh=True)
 
     def step(self, state: TaskState, action: Float[Array, "nu N"]) -> TaskState:
         """`frame_skip` physics steps under one action, then the outcome.
@@ -138,7 +168,7 @@ class Task:
         worlds = state.reward.shape[0]
         if action.shape != (self.action_size, worlds):
             raise ValueError(f"action has shape {action.shape}, expected (nu, N) = {(self.action_size, worlds)}")
-        action = jnp.asarray(action, self.model.dtype)
+        action = jnp.asarray(action, self.dtype)
         model = self.model.replace(**state.parameters) if state.parameters else self.model
         ctrls = jnp.broadcast_to(action, (self.frame_skip, *action.shape))
         physics, _ = rsim.rollout(model, state.physics, ctrls, output=lambda s: ())
@@ -156,7 +186,7 @@ class Task:
     ) -> TaskState:
         """The guarded outcome as a state; `fresh` blanks what only a step can have."""
         outcome = self.outcome(model, before, after, action)
-        dtype, worlds = self.model.dtype, action.shape[1]
+        dtype, worlds = self.dtype, action.shape[1]
         terms = {name: _lane(value, dtype, worlds) for name, value in outcome.terms.items()}
         reward = _lane(outcome.reward, dtype, worlds)
         terminated = jnp.broadcast_to(outcome.terminated, (worlds,))
@@ -179,7 +209,7 @@ class Task:
 
 def world_keys(key: Key[Array, ""], num_worlds: int) -> Key[Array, "N"]:
     """World i's stream: fold_in(key, i)."""
-    return jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(num_worlds))
+    return jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(num_worlds, dtype=jnp.uint32))
 
 
 def uniform(keys: Key[Array, "N"], size: int, scale: float, dtype: Any) -> Float[Array, "size N"]:
@@ -193,10 +223,25 @@ def normal(keys: Key[Array, "N"], size: int, scale: float, dtype: Any) -> Float[
     return scale * jax.vmap(lambda key: jax.random.normal(key, (size,), dtype), out_axes=-1)(keys)
 
 
+def free_start(model: Model, keys: Key[Array, "N"], scale: float) -> Float[Array, "nq N"]:
+    """The model's default pose plus uniform noise in [-scale, scale) on every entry, quaternions made unit again."""
+    q = model.default_q + uniform(keys, model.nq, scale, model.dtype)
+    for kind, start in zip(model.topology.joint_type, model.topology.joint_qadr, strict=True):
+        if kind in (FREE, BALL):
+            w = start + (3 if kind == FREE else 0)
+            q = concatenate([q[:w], quaternions.normalize(q[w : w + 4]), q[w + 4 :]])
+    return q
+
+
 def split_keys(keys: Key[Array, "N"], count: int = 2) -> tuple[Key[Array, "N"], ...]:
     """`count` independent keys per world."""
     split = jax.vmap(lambda key: jax.random.split(key, count), out_axes=-1)(keys)
     return tuple(split[i] for i in range(count))
+
+
+def _hashable(value: Any) -> Any:
+    """Lists, as JSON and YAML give them, become tuples: static fields must be hashable."""
+    return tuple(_hashable(v) for v in value) if isinstance(value, (list, tuple)) else value
 
 
 def _lane(value: Any, dtype: Any, worlds: int) -> Array:

@@ -1,0 +1,85 @@
+"""Drives MuJoCo XLA in another interpreter, where mujoco-mjx is installed."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from rsim_jax.cli.arguments import CommandError
+from rsim_jax.cli.bench_cases import Case
+
+PRESETS = ("euler", "tuned")
+
+
+def find_python(given: str | None) -> str:
+    """The interpreter to run MJX in: the one given, or ours if it has mujoco-mjx.
+
+    Raises:
+        CommandError: when mujoco-mjx is not installed there.
+    """
+    if given is None:
+        if importlib.util.find_spec("mujoco.mjx") is None:
+            hint = "install it in an environment of its own and name that one's interpreter with --peer-python"
+            raise CommandError(f"mjx is not installed here: {hint}")
+        return sys.executable
+    probe = [given, "-c", "import importlib.util as u; print(u.find_spec('mujoco.mjx') is not None)"]
+    try:
+        found = subprocess.run(probe, capture_output=True, text=True, timeout=60, cwd=tempfile.gettempdir())
+    except OSError as error:
+        raise CommandError(f"--peer-python {given} does not run: {error.strerror}") from error
+    if found.stdout.strip() != "True":
+        raise CommandError(f"mjx is not installed in {given}: pip install mujoco-mjx there")
+    return given
+
+
+class MjxRunner:
+    """One MJX batch in its own process; it computes only during its turns."""
+
+    def __init__(self, case: Case, worlds: int, preset: str, python: str) -> None:
+        self.label, self.finite = f"mjx {preset}", True
+        self._folder = tempfile.TemporaryDirectory()
+        work = Path(self._folder.name) / "work.npz"
+        q, qd = case.start(worlds)
+        controls = case.controls(worlds).transpose(0, 2, 1)
+        np.savez(work, q=q.T, qd=qd.T, controls=controls, frame_skip=case.frame_skip)
+        program = Path(__file__).with_name("mjx_peer.py").read_text()
+        # given as text: run by path, its folder would put our modules named inspect and list before Python's own
+        self._process = subprocess.Popen(
+            [python, "-c", program, str(case.path.resolve()), str(work), preset],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=self._folder.name,
+            env={k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTHONPATH")},
+        )
+        self.first_call = float(self._answer()[1])
+
+    def advance(self, periods: int) -> None:
+        """Runs that many control periods in every world."""
+        self._process.stdin.write(f"{periods}\n")
+        self._process.stdin.flush()
+        self.finite = self._answer()[1] == "True"
+
+    def _answer(self) -> list[str]:
+        words = self._process.stdout.readline().split()
+        if not words or words[0] == "error":
+            self.close()
+            raise CommandError(f"{self.label} failed: {' '.join(words[1:]) or 'its process ended'}")
+        return words
+
+    def close(self) -> None:
+        """Ends the process."""
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.terminate()
+        self._process.wait()
+        self._process.stdout.close()
+        self._folder.cleanup()

@@ -83,7 +83,8 @@ def _topology(
 ) -> Topology:
     capacity = options.max_contacts
     if capacity is None:
-        capacity = default_max_contacts(compiled.geom_type.tolist(), pairs)
+        trees = sum(parent >= compiled.njnt for parent in tree.joint_parent)
+        capacity = default_max_contacts(compiled.geom_type.tolist(), pairs, trees)
     return Topology(
         body_names=names(compiled, "body", compiled.nbody),
         body_parent=_ints(compiled.body_parentid),

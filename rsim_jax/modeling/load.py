@@ -79,7 +79,8 @@ def compile_spec(spec: mujoco.MjSpec, name: str) -> mujoco.MjModel:
 
 
 def one_line(error: Exception) -> str:
-    return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
+    """MuJoCo's message of several lines as one."""
+    return "; ".join(line.strip() for line in str(error).removeprefix("Error: ").splitlines() if line.strip())
 
 
 def read_spec(

@@ -68,7 +68,7 @@ def _bench(args: argparse.Namespace) -> None:
     elif args.stages:
         from rsim_jax.cli.bench_stages import time_stages
 
-        record["stages"] = time_stages(_case(args), _model(args), max(args.worlds), args.seconds)
+        record["stages"] = time_stages(_case(args), _model(args), args.seconds)
     else:
         record["speed"] = _speed(args)
     if args.json is not None:

@@ -69,11 +69,11 @@ class OursRunner:
             `residual` (steps, N) in m/s, largest of the three kinds; `overflow` and `not_finite` (steps, N) bool;
             `contacts`, the mean number per world.
         """
-        step, look = jax.jit(rsim.step), jax.jit(_look)
+        look = jax.jit(_look)
         table, state, seen = self._case.controls(self.worlds), self.state, []
         for k in range(steps):
             ctrl = jnp.asarray(table[k // self._case.frame_skip % ROWS], self.model.dtype)
-            state = step(self.model, state.replace(status=jnp.zeros_like(state.status)), ctrl)
+            state = rsim.step(self.model, state.replace(status=jnp.zeros_like(state.status)), ctrl)
             seen.append(jax.device_get(look(self.model, state)))
         residual, status, contacts = (np.stack(x) for x in zip(*seen, strict=True))
         return {
@@ -126,7 +126,7 @@ def first_step_seconds(model: Model, worlds: int) -> dict[str, float]:
             for label in ("cold", "cached"):
                 jax.clear_caches()
                 begin = time.perf_counter()
-                jax.block_until_ready(jax.jit(rsim.step)(model, state, ctrl))
+                jax.block_until_ready(rsim.step(model, state, ctrl))
                 taken[label] = time.perf_counter() - begin
     finally:
         for name, value in before.items():

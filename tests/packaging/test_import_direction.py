@@ -23,6 +23,7 @@ LEARNING = {"gymnasium", "flax", "optax", "orbax", "tensorboardX", "matplotlib"}
 EXCEPTIONS = {
     ("rsim_jax.modeling", "rsim_jax.collision.pair_table"),  # pair order and capacity are settled at load time
     ("rsim_jax.structs", "rsim_jax.modeling.derive"),  # Model.replace is a method; imported when called
+    ("rsim_jax.__main__", "rsim_jax.cli.main"),  # `python -m rsim_jax` is the command
 }
 MAY_IMPORT_MUJOCO = {"rsim_jax.modeling", "rsim_jax.render", "rsim_jax.cli"}
 

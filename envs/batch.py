@@ -84,21 +84,23 @@ class BatchedTask:
         Args:
             action: (nu, N), as the task's `step`.
         """
-        after = self.advance(state, action)
+        return self.finish_same_step(self.advance(state, action))
+
+    def finish_same_step(self, after: BatchState) -> BatchState:
+        """Restart the worlds that the step finished."""
         return self.restart(after, after.done)
 
-    def step_next(self, state: BatchState, action: Float[Array, "nu N"]) -> BatchState:
-        """One step of every world; worlds that finished before this step restart instead and ignore the action.
+    def finish_next_step(self, before: BatchState, after: BatchState) -> BatchState:
+        """Restart the worlds that had finished before the step: its action did not count for them.
 
-        The restarting worlds have reward 0 and both flags false (Gymnasium's NEXT_STEP).
+        They have reward 0 and both flags false (Gymnasium's NEXT_STEP).
         """
-        pending = state.done
-        return select(pending, self._begun(self.restart(state, pending)), self.advance(state, action))
+        pending = before.done
+        return select(pending, self._begun(self.restart(before, pending)), after)
 
-    def step_live(self, state: BatchState, action: Float[Array, "nu N"]) -> BatchState:
-        """One step of the worlds that have not finished; finished ones wait, with reward 0, to be restarted."""
-        waiting = state.replace(reward=jnp.zeros_like(state.reward))
-        return select(state.done, waiting, self.advance(state, action))
+    def finish_live(self, before: BatchState, after: BatchState) -> BatchState:
+        """Worlds that had finished before the step wait, with reward 0, to be restarted."""
+        return select(before.done, before.replace(reward=jnp.zeros_like(before.reward)), after)
 
     def advance(self, state: BatchState, action: Float[Array, "nu N"]) -> BatchState:
         """One step of every world, no reset."""

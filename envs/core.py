@@ -171,7 +171,7 @@ class Task:
         action = jnp.asarray(action, self.dtype)
         model = self.model.replace(**state.parameters) if state.parameters else self.model
         ctrls = jnp.broadcast_to(action, (self.frame_skip, *action.shape))
-        physics, _ = rsim.rollout(model, state.physics, ctrls, output=lambda s: ())
+        physics, _ = rsim.rollout(model, state.physics, ctrls, output=_nothing)
         return self._state(model, state.physics, physics, action, state.key, state.parameters, fresh=False)
 
     def _state(
@@ -237,6 +237,11 @@ def split_keys(keys: Key[Array, "N"], count: int = 2) -> tuple[Key[Array, "N"], 
     """`count` independent keys per world."""
     split = jax.vmap(lambda key: jax.random.split(key, count), out_axes=-1)(keys)
     return tuple(split[i] for i in range(count))
+
+
+def _nothing(state: State) -> tuple[()]:
+    """Of the substeps nothing is kept; one function object, so that the roll-out is traced once."""
+    return ()
 
 
 def _hashable(value: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import dataclasses
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -18,6 +19,7 @@ from rsim_jax.envs.quantities import (
     contact_wrench,
     fixed_tendons,
     mass_centre,
+    tendon_motion,
 )
 from rsim_jax.lanes.fence import concatenate
 from rsim_jax.structs import Model, State
@@ -45,6 +47,12 @@ class Humanoid(Task):
     include_cvel_in_observation: bool = True
     include_qfrc_actuator_in_observation: bool = True
     include_cfrc_ext_in_observation: bool = True
+    tendons: tuple[tuple[tuple[int, float], ...], ...] = ()  # filled by `load` from the model's file
+
+    @classmethod
+    def load(cls, **params: Any) -> Humanoid:
+        task = super().load(**params)
+        return dataclasses.replace(task, tendons=fixed_tendons(task.model))
 
     def initial(self, keys):
         kq, kv = split_keys(keys)
@@ -61,7 +69,7 @@ class Humanoid(Task):
         survive = self.healthy_reward * healthy.astype(self.dtype)
         control = self.ctrl_cost_weight * jnp.sum(action**2, axis=0)
         contact = jnp.clip(self.contact_cost_weight * jnp.sum(wrench**2, axis=0), *self.contact_cost_range)
-        length, velocity = fixed_tendons(model, after)
+        length, velocity = tendon_motion(model, after, self.tendons)
         return Outcome(
             obs=self._observe(model, after, action, frames, wrench),
             reward=forward + survive - control - contact,

@@ -39,37 +39,41 @@ def restart(
     return state, state.obs.T, _reset_info(batched, state, mask)
 
 
+@jax.jit
+def advance(batched: BatchedTask, state: BatchState, action: Float[Array, "N nu"]) -> BatchState:
+    """One step of every world without any reset: the physics, shared by all modes and the single environment."""
+    return batched.advance(state, action.T)
+
+
 @functools.partial(jax.jit, static_argnames=("mode", "statistics"))
-def step(
-    batched: BatchedTask, state: BatchState, action: Float[Array, "N nu"], mode: AutoresetMode, statistics: bool = False
+def finish(
+    batched: BatchedTask, before: BatchState, after: BatchState, mode: AutoresetMode, statistics: bool = False
 ) -> tuple[BatchState, Transition]:
-    """One step in the layout of an autoreset mode: state, (observations, rewards, terminations, truncations, info)."""
-    pending = state.done
+    """Resets and layout of an autoreset mode: state, (observations, rewards, terminations, truncations, info)."""
+    pending = before.done
     match mode:
         case AutoresetMode.SAME_STEP:
-            state = batched.step(state, action.T)
+            state = batched.finish_same_step(after)
             info = _task_info(batched, state.task, stepped=~state.done)
             info |= _pair("final_obs", state.final_obs.T, state.done)
             info |= _pair("final_info", _masked(state.terms | state.info, state.done), state.done)
         case AutoresetMode.NEXT_STEP:
-            state = batched.step_next(state, action.T)
+            state = batched.finish_next_step(before, after)
             info = _task_info(batched, state.task, stepped=~pending)
         case AutoresetMode.DISABLED:
-            state = batched.step_live(state, action.T)
+            state = batched.finish_live(before, after)
             info = _task_info(batched, state.task, stepped=jnp.ones_like(pending))
     if statistics:
-        info |= _pair(
-            "episode", {"r": state.episode_return, "l": state.episode_length}, state.done & ~_held(mode, pending)
-        )
+        ended = state.done & ~_held(mode, pending)
+        info |= _pair("episode", {"r": state.episode_return, "l": state.episode_length}, ended)
     return state, (state.obs.T, state.reward, state.terminated, state.truncated, info)
 
 
 @jax.jit
-def advance(batched: BatchedTask, state: BatchState, action: Float[Array, "N nu"]) -> tuple[BatchState, Transition]:
-    """One step of every world, finished or not, without any reset."""
-    state = batched.advance(state, action.T)
+def plain(batched: BatchedTask, state: BatchState) -> Transition:
+    """The layout of a step without any reset."""
     info = _task_info(batched, state.task, stepped=jnp.ones_like(state.terminated))
-    return state, (state.obs.T, state.reward, state.terminated, state.truncated, info)
+    return state.obs.T, state.reward, state.terminated, state.truncated, info
 
 
 def _held(mode: AutoresetMode, pending: Array) -> Array:

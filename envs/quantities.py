@@ -7,7 +7,6 @@ cinert, cvel and cfrc_ext are taken about the centre of mass of each body's tree
 from __future__ import annotations
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 import rsim_jax as rsim
@@ -15,6 +14,8 @@ from rsim_jax.lanes import quaternions, tree, vectors
 from rsim_jax.lanes.fence import concatenate, stack
 from rsim_jax.modeling import compiled
 from rsim_jax.structs import JOINT_LIMIT, Model, State, Topology, record
+
+_JOINT_WRAP = 1  # MuJoCo's mjWRAP_JOINT: an element of a fixed tendon
 
 
 class BodyFrames:
@@ -125,7 +126,7 @@ def limit_force(model: Model, state: State) -> Float[Array, "nv N"]:
     """
     rows, topology = state.rows, model.topology
     impulse = jnp.where((rows.kind == JOINT_LIMIT) & rows.active, rows.impulse[2], 0)
-    entries = {dof: entry for dof, entry in _scalar_joint_entries(topology)}
+    entries = dict(_scalar_joint_entries(topology))
     parts = []
     for joint in topology.limited_joints:
         dof = topology.joint_dadr[joint]
@@ -136,30 +137,41 @@ def limit_force(model: Model, state: State) -> Float[Array, "nv N"]:
     return concatenate([dict(parts).get(dof, zero)[None] for dof in range(topology.nv)])
 
 
-def fixed_tendons(model: Model, state: State) -> tuple[Float[Array, "ntendon N"], Float[Array, "ntendon N"]]:
-    """Lengths and velocities of the model file's fixed tendons: coefficients times joint coordinates."""
+def fixed_tendons(model: Model) -> tuple[tuple[tuple[int, float], ...], ...]:
+    """The (joint, coefficient) pairs of every tendon of the model's file; call it outside compiled code.
+
+    Raises:
+        ValueError: for a spatial tendon, whose length is not a sum of joint coordinates.
+    """
     source = compiled(model)
-    coefficients = np.zeros((source.ntendon, model.nv))
-    entry_of_dof = np.zeros(model.nv, int)
-    for dof, entry in _scalar_joint_entries(model.topology):
-        entry_of_dof[dof] = entry
-    for tendon in range(source.ntendon):
-        wraps = range(source.tendon_adr[tendon], source.tendon_adr[tendon] + source.tendon_num[tendon])
-        for wrap in wraps:
-            coefficients[tendon, source.jnt_dofadr[source.wrap_objid[wrap]]] = source.wrap_prm[wrap]
-    rows = [np.flatnonzero(row) for row in coefficients]
-    length = [sum(c[d] * state.q[entry_of_dof[d]] for d in row) for c, row in zip(coefficients, rows, strict=True)]
-    velocity = [sum(c[d] * state.qd[d] for d in row) for c, row in zip(coefficients, rows, strict=True)]
-    empty = jnp.zeros((0, state.q.shape[-1]), model.dtype)
-    return (stack(length), stack(velocity)) if length else (empty, empty)
+    tendons = []
+    for start, count in zip(source.tendon_adr, source.tendon_num, strict=True):
+        wraps = range(start, start + count)
+        if any(source.wrap_type[w] != _JOINT_WRAP for w in wraps):
+            raise ValueError(f"{model.topology.source}: only fixed tendons can be observed")
+        tendons.append(tuple((int(source.wrap_objid[w]), float(source.wrap_prm[w])) for w in wraps))
+    return tuple(tendons)
+
+
+def tendon_motion(
+    model: Model, state: State, tendons: tuple[tuple[tuple[int, float], ...], ...]
+) -> tuple[Float[Array, "ntendon N"], Float[Array, "ntendon N"]]:
+    """Lengths and velocities of fixed tendons: coefficients times joint coordinates."""
+    entry, dof = model.topology.joint_qadr, model.topology.joint_dadr
+    if not tendons:
+        none = jnp.zeros((0, state.q.shape[-1]), model.dtype)
+        return none, none
+    length = [sum(c * state.q[entry[joint]] for joint, c in tendon) for tendon in tendons]
+    velocity = [sum(c * state.qd[dof[joint]] for joint, c in tendon) for tendon in tendons]
+    return stack(length), stack(velocity)
 
 
 def site_position(model: Model, site: int, frames: BodyFrames) -> Float[Array, "3 N"]:
-    """World position of a site."""
-    source = compiled(model)
-    body = int(source.site_bodyid[site])
-    offset = jnp.asarray(source.site_pos[site], model.dtype)[:, None]
-    return frames.position[:, body] + vectors.rotate(frames.rotation[:, :, body], offset)
+    """World position of a site that a joint carries."""
+    body = model.topology.body_link.index(model.topology.site_link[site])  # any body of the site's link
+    back = jnp.swapaxes(model.body_rotation[:, :, body], 0, 1)
+    in_body = vectors.rotate(back, model.site_offset[:, site] - model.body_offset[:, body])
+    return frames.position[:, body] + vectors.rotate(frames.rotation[:, :, body], in_body)
 
 
 def body_major(x: Float[Array, "c items N"]) -> Float[Array, "items*c N"]:

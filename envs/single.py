@@ -85,8 +85,8 @@ class RsimEnv(gym.Env):
         """One step: observation, reward, terminated, truncated (always False here), info."""
         state = self.state
         actions = as_actions(action, self.action_space.shape, self.task.dtype)[None]
-        self._state, transition = outputs.advance(self._batched, state, actions)
-        obs, reward, terminated, _, info = jax.device_get(transition)
+        self._state = outputs.advance(self._batched, state, actions)
+        obs, reward, terminated, _, info = jax.device_get(outputs.plain(self._batched, self._state))
         return np.array(obs[0]), float(reward[0]), bool(terminated[0]), False, _of_one_world(info)
 
     def render(self) -> np.ndarray | None:

@@ -143,8 +143,9 @@ class RsimVectorEnv(gym.vector.VectorEnv):
         actions = as_actions(actions, self.action_space.shape, self.task.dtype)
         if self.autoreset_mode is AutoresetMode.DISABLED and self.output == "numpy":
             self._refuse_finished(state)
-        self._state, transition = outputs.step(
-            self._batched, state, actions, mode=self.autoreset_mode, statistics=self.episode_statistics
+        after = outputs.advance(self._batched, state, actions)
+        self._state, transition = outputs.finish(
+            self._batched, state, after, mode=self.autoreset_mode, statistics=self.episode_statistics
         )
         return self._given(transition)
 

@@ -217,7 +217,9 @@ def test_pickling_rebuilds_the_environment():
 
 
 def test_one_compilation_per_number_of_worlds():
-    outputs.step.clear_cache(), outputs.start.clear_cache()
+    programs = (outputs.advance, outputs.finish, outputs.start)
+    for program in programs:
+        program.clear_cache()
     for worlds in (3, 7):
         for _ in range(2):  # a second environment of the same task compiles nothing
             envs = make(worlds)
@@ -226,7 +228,7 @@ def test_one_compilation_per_number_of_worlds():
                 envs.step(np.zeros((worlds, 1), np.float32 if t % 2 else np.float64))
                 if t % 5 == 0:
                     envs.reset()
-    assert outputs.step._cache_size() == 2 and outputs.start._cache_size() == 2
+    assert [program._cache_size() for program in programs] == [2, 2, 2]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ import jax
 from jaxtyping import Array, Bool, Float, Int
 
 FREE, BALL, SLIDE, HINGE = 0, 1, 2, 3  # joint types, numbered as MuJoCo does
+POSITION_WIDTHS, VELOCITY_WIDTHS = (7, 4, 1, 1), (6, 3, 1, 1)  # entries in q and qd by joint type
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)  # geom types, numbered as MuJoCo does
 
 CONTACT, JOINT_LIMIT, JOINT_FRICTION = 0, 1, 2  # ContactRows.kind
@@ -110,20 +111,20 @@ class Topology:
     @property
     def joint_qadr(self) -> tuple[int, ...]:
         """First entry of each joint in q."""
-        return _starts(self.joint_type, (7, 4, 1, 1))[:-1]
+        return _starts(self.joint_type, POSITION_WIDTHS)[:-1]
 
     @property
     def joint_dadr(self) -> tuple[int, ...]:
         """First entry of each joint in qd."""
-        return _starts(self.joint_type, (6, 3, 1, 1))[:-1]
+        return _starts(self.joint_type, VELOCITY_WIDTHS)[:-1]
 
     @property
     def nq(self) -> int:
-        return _starts(self.joint_type, (7, 4, 1, 1))[-1]
+        return _starts(self.joint_type, POSITION_WIDTHS)[-1]
 
     @property
     def nv(self) -> int:
-        return _starts(self.joint_type, (6, 3, 1, 1))[-1]
+        return _starts(self.joint_type, VELOCITY_WIDTHS)[-1]
 
     @property
     def geom_link(self) -> tuple[int, ...]:
@@ -201,7 +202,7 @@ class Model:
     # sites and keyframes
     site_offset: Float[Array, "3 nsite 1"]
     site_rotation: Float[Array, "3 3 nsite 1"]
-    key_time: Float[Array, "nkey"]
+    key_time: Float[Array, nkey]
     key_q: Float[Array, "nq nkey"]
     key_qd: Float[Array, "nv nkey"]
     key_ctrl: Float[Array, "nu nkey"]
@@ -295,7 +296,7 @@ class ContactRows:
     with index -1. What the next step needs for its warm start is read from here.
     """
 
-    kind: Int[Array, "R 1"]  # CONTACT, JOINT_LIMIT, JOINT_FRICTION
+    kind: tuple[int, ...]  # static: CONTACT, JOINT_LIMIT or JOINT_FRICTION of every row
     index: Int[Array, "R N"]  # candidate (contact), joint (limit), dof (friction); -1 when inactive
     active: Bool[Array, "R N"]
     point: Float[Array, "3 R N"]  # midpoint of the witness points, relative to the origin of its step
@@ -307,7 +308,7 @@ class ContactRows:
     velocity: Float[Array, "3 R N"]  # B relative to A after the step
 
 
-ContactRows = record(ContactRows)
+ContactRows = record(ContactRows, static=("kind",))
 
 
 class State:
@@ -315,12 +316,13 @@ class State:
 
     q: Float[Array, "nq N"]
     qd: Float[Array, "nv N"]
-    time: Float[Array, "N"]  # s, = time_start + steps dt
-    time_start: Float[Array, "N"]
-    steps: Int[Array, "N"]
-    status: Int[Array, "N"]  # Status bits, sticky until reset
+    time: Float[Array, N]  # s, = time_start + steps dt
+    time_start: Float[Array, N]
+    steps: Int[Array, N]
+    status: Int[Array, N]  # Status bits, sticky until reset
     origin: Float[Array, "3 N"]  # the origin of the last step, to which rows.point refers
     rows: ContactRows
+    residual: Float[Array, "3 N"]  # m/s, of the last step's row solution: normal, cone, dissipation
     force: Float[Array, "nv N"]  # generalised force applied by the user to the next step only
     kinematic_position: Float[Array, "3 nkin N"]
     kinematic_quaternion: Float[Array, "4 nkin N"]
@@ -372,7 +374,7 @@ class Contacts:
     static_friction_velocity: Float[Array, "K N"]
     surface_velocity: Float[Array, "3 K N"]  # of B relative to A beyond what qd explains, world axes
     side: Float[Array, "nv K N"]  # +1 where the dof moves B only, -1 where A only, 0 where both or neither
-    overflow: Bool[Array, "N"]
+    overflow: Bool[Array, N]
 
 
 Contacts = record(Contacts)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rsim_jax.errors import ModelError
-from rsim_jax.structs import BALL, FREE, Model
+from rsim_jax.structs import BALL, FREE, VELOCITY_WIDTHS, Model
 
 _ANY, _NONNEGATIVE, _FRACTION = (-np.inf, np.inf), (0.0, np.inf), (0.0, 1.0)
 # public leaf -> (shape before the world axis, smallest and largest value); names are counts of the topology
@@ -207,9 +207,10 @@ def _check_structure(model: Model, name: str, value: np.ndarray) -> None:
         fixed = [not row for row in t.dof_friction]
         reason = "it has no friction row; load a file in which its frictionloss is positive"
     else:
-        widths = (6, 3, 1, 1)
         loose = [kind in (FREE, BALL) and not sprung for kind, sprung in zip(t.joint_type, t.joint_sprung, strict=True)]
-        fixed = [is_loose for kind, is_loose in zip(t.joint_type, loose, strict=True) for _ in range(widths[kind])]
+        fixed = [
+            is_loose for kind, is_loose in zip(t.joint_type, loose, strict=True) for _ in range(VELOCITY_WIDTHS[kind])
+        ]
         reason = "a ball or free joint without a spring; load a file in which its stiffness is positive"
     dofs = [i for i, is_fixed in enumerate(fixed) if is_fixed and np.any(value[i])]
     if dofs:

@@ -18,7 +18,7 @@ from rsim_jax.modeling.compile import compile_model
 from rsim_jax.modeling.options import Options
 from rsim_jax.modeling.refuse import Refusals
 from rsim_jax.modeling.urdf import prepare_urdf
-from rsim_jax.structs import Model
+from rsim_jax.structs import POSITION_WIDTHS, VELOCITY_WIDTHS, Model
 
 TEXT_NAME = "XML text"
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -105,7 +105,23 @@ def read_spec(
         raise ModelError(f"{name}: {one_line(error)}") from error
     if floating_base is not None:
         set_floating(spec, floating_base, name)
+    _check_keyframes(spec, name)
     return spec
+
+
+def _check_keyframes(spec: mujoco.MjSpec, name: str) -> None:
+    """Refuse keyframes of the wrong length, which MuJoCo pads with zeros."""
+    joints = [int(j.type) for j in spec.joints]
+    expected = {
+        "qpos": sum(POSITION_WIDTHS[j] for j in joints),
+        "qvel": sum(VELOCITY_WIDTHS[j] for j in joints),
+        "ctrl": len(spec.actuators),
+    }
+    for key in spec.keys:
+        for field, count in expected.items():
+            given = len(getattr(key, field))
+            if given not in (0, count):
+                raise ModelError(f'{name}: key "{key.name}": {field} has {given} numbers; this model needs {count}')
 
 
 def _read(source: str | os.PathLike[str]) -> tuple[str, Path]:

@@ -202,7 +202,7 @@ class Model:
     # sites and keyframes
     site_offset: Float[Array, "3 nsite 1"]
     site_rotation: Float[Array, "3 3 nsite 1"]
-    key_time: Float[Array, nkey]
+    key_time: Float[Array, " nkey"]
     key_q: Float[Array, "nq nkey"]
     key_qd: Float[Array, "nv nkey"]
     key_ctrl: Float[Array, "nu nkey"]
@@ -316,10 +316,10 @@ class State:
 
     q: Float[Array, "nq N"]
     qd: Float[Array, "nv N"]
-    time: Float[Array, N]  # s, = time_start + steps dt
-    time_start: Float[Array, N]
-    steps: Int[Array, N]
-    status: Int[Array, N]  # Status bits, sticky until reset
+    time: Float[Array, " N"]  # s, = time_start + steps dt
+    time_start: Float[Array, " N"]
+    steps: Int[Array, " N"]
+    status: Int[Array, " N"]  # Status bits, sticky until reset
     origin: Float[Array, "3 N"]  # the origin of the last step, to which rows.point refers
     rows: ContactRows
     residual: Float[Array, "3 N"]  # m/s, of the last step's row solution: normal, cone, dissipation
@@ -374,7 +374,7 @@ class Contacts:
     static_friction_velocity: Float[Array, "K N"]
     surface_velocity: Float[Array, "3 K N"]  # of B relative to A beyond what qd explains, world axes
     side: Float[Array, "nv K N"]  # +1 where the dof moves B only, -1 where A only, 0 where both or neither
-    overflow: Bool[Array, N]
+    overflow: Bool[Array, " N"]
 
 
 Contacts = record(Contacts)

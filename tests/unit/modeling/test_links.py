@@ -17,7 +17,8 @@ MANY_JOINTS = """<mujoco><worldbody>
     <body pos="0 .1 .2"><joint pos=".1 0 0" axis="1 2 3"/><geom size=".1"/></body></body>
   <body pos="0 0 1"><joint type="slide" axis="1 1 0" ref=".4"/><joint axis="0 1 1" pos="0 0 .2" ref="20"/>
     <joint axis="1 0 1" pos=".1 0 .2"/><geom size=".1" pos=".3 0 0"/>
-    <body pos=".1 0 0" euler="10 20 30"><joint type="slide" axis="0 0 1"/><joint type="ball" pos=".1 .2 .3"/><geom type="box" size=".1 .2 .3"/>
+    <body pos=".1 0 0" euler="10 20 30"><joint type="slide" axis="0 0 1"/><joint type="ball" pos=".1 .2 .3"/>
+      <geom type="box" size=".1 .2 .3"/>
       <body pos="0 .2 0" euler="0 40 0"><geom type="capsule" size=".05 .2" euler="30 0 0"/><site pos="0 0 .5"/>
         <body pos="0 0 .3" euler="50 0 0"><joint axis="1 0 0" pos="0 .1 0"/><geom size=".1" pos="0 0 .1"/></body>
       </body></body></body>

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import jax.numpy as jnp
 import model_walk
@@ -118,10 +119,10 @@ def test_b86_keyframes_have_unit_quaternions_and_their_layout():
 
 
 def test_a_keyframe_of_the_wrong_length_or_with_a_zero_quaternion_is_refused(tmp_path):
-    text = open(path("b86_keyframe.xml")).read()
+    text = Path(path("b86_keyframe.xml")).read_text()
     short = tmp_path / "short.xml"
     short.write_text(text.replace("0.70710678 0  0.4", "0.70710678 0"))
-    with pytest.raises(ModelError, match=r'short\.xml: key "home": qpos has 11 numbers; this model needs 12\'):
+    with pytest.raises(ModelError, match=r'short\.xml: key "home": qpos has 11 numbers; this model needs 12'):
         load(short)
     with pytest.raises(ModelError, match='key "home": quaternion of joint 0 of body "base" is zero'):
         load(text.replace("0 0 0 2", "0 0 0 0"))
@@ -147,7 +148,8 @@ def test_actuators_of_every_affine_kind():
 
 def test_flags_that_switch_physics_off_are_obeyed():
     body = (
-        '<geom type="plane" size="1 1 1"/><body><joint name="j" range="-1 1" stiffness="3" damping="2" frictionloss="1"/>'
+        '<geom type="plane" size="1 1 1"/><body>'
+        '<joint name="j" range="-1 1" stiffness="3" damping="2" frictionloss="1"/>'
         '<geom size=".1"/></body>'
     )
     rest = '<actuator><position joint="j" kp="4" ctrlrange="-1 1"/></actuator>'
@@ -155,8 +157,8 @@ def test_flags_that_switch_physics_off_are_obeyed():
     def with_flag(name):
         return model_of(body, extra=f'<option><flag {name}="disable"/></option>{rest}')
 
-    plain = model_of(body, extra=rest)
-    assert plain.topology.npair == 1 and plain.topology.joint_limited == (True,) and plain.topology.dof_friction == (True,)
+    plain = model_of(body, extra=rest).topology
+    assert (plain.npair, plain.joint_limited, plain.dof_friction) == (1, (True,), (True,))
     assert with_flag("contact").topology.npair == 0
     assert with_flag("limit").topology.joint_limited == (False,)
     assert with_flag("frictionloss").topology.dof_friction == (False,)
@@ -245,13 +247,13 @@ def test_unreadable_sources_name_the_source(source, message):
 
 
 def test_options_reach_the_model():
-    options = Options(max_contacts=3, sweeps=7, slip_rule="energy", integrator="rk4", warm_start=False, speculative=False,
-                      tolerance=1e-4, erp=0.5, slop=2e-5, max_correction=3.0, limit_restitution=0.25)  # fmt: skip
+    numbers = {"tolerance": 1e-4, "erp": 0.5, "slop": 2e-5, "max_correction": 3.0, "limit_restitution": 0.25}
+    words = {"slip_rule": "energy", "integrator": "rk4", "warm_start": False, "speculative": False}
+    options = Options(max_contacts=3, sweeps=7, **numbers, **words)
     model = load64("ant.xml", options=options)
     t = model.topology
     assert (t.max_contacts, t.sweeps, t.slip_rule, t.integrator) == (3, 7, "energy", "rk4")
     assert (t.warm_start, t.speculative) == (False, False)
-    values = [float(getattr(model, n)) for n in ("tolerance", "erp", "slop", "max_correction", "limit_restitution")]
-    assert values == [1e-4, 0.5, 2e-5, 3.0, 0.25]
+    assert {name: float(getattr(model, name)) for name in numbers} == numbers
     with pytest.raises(ModelError, match="options="):
         load(path("ant.xml"), options={"sweeps": 3})

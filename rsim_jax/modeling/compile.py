@@ -15,7 +15,7 @@ from rsim_jax.modeling.candidates import Pair, find_pairs
 from rsim_jax.modeling.capacity import default_max_contacts
 from rsim_jax.modeling.derive import merged_inertia
 from rsim_jax.modeling.links import LinkTree, build_links, in_link, rotation
-from rsim_jax.modeling.names import label, names
+from rsim_jax.modeling.names import names
 from rsim_jax.modeling.options import Options
 from rsim_jax.modeling.refuse import Refusals, refuse_unsupported
 from rsim_jax.modeling.registry import register
@@ -50,7 +50,7 @@ def compile_model(
         **_actuator_leaves(actuators),
         **_geom_leaves(compiled, tree),
         **_pair_leaves(pairs),
-        **_other_leaves(compiled, tree, actuators, refusals),
+        **_other_leaves(compiled, tree, actuators),
     }
     arrays = {name: jnp.asarray(np.asarray(value), dtype) for name, value in leaves.items()}
     rule = jnp.asarray(np.array([p.friction_source for p in pairs], np.int32).reshape(-1, 1))
@@ -254,27 +254,13 @@ def _pair_leaves(pairs: tuple[Pair, ...]) -> dict[str, Any]:
     }
 
 
-def _other_leaves(compiled: mujoco.MjModel, tree: LinkTree, actuators: Actuators, refusals: Refusals) -> dict[str, Any]:
+def _other_leaves(compiled: mujoco.MjModel, tree: LinkTree, actuators: Actuators) -> dict[str, Any]:
     offset, turned = in_link(tree, compiled.site_bodyid, compiled.site_pos, compiled.site_quat)
     return {
         "site_offset": offset[..., None],
         "site_rotation": turned[..., None],
         "key_time": compiled.key_time,
-        "key_q": _keyframe_positions(compiled, refusals.source),
+        "key_q": compiled.key_qpos.T,  # unit quaternions: MuJoCo normalises them
         "key_qd": compiled.key_qvel.T,
         "key_ctrl": compiled.key_ctrl.T[list(actuators.control)],
     }
-
-
-def _keyframe_positions(compiled: mujoco.MjModel, source: str) -> np.ndarray:
-    """(nq, nkey) with unit quaternions."""
-    q = compiled.key_qpos.T.copy()
-    for j in np.flatnonzero((compiled.jnt_type == FREE) | (compiled.jnt_type == BALL)):
-        start = compiled.jnt_qposadr[j] + (3 if compiled.jnt_type[j] == FREE else 0)
-        part = q[start : start + 4]
-        length = np.linalg.norm(part, axis=0)
-        for k in np.flatnonzero(length == 0):
-            key, joint = label(compiled, "key", k), label(compiled, "joint", j)
-            raise ModelError(f"{source}: {key}: quaternion of {joint} is zero; write 1 0 0 0")
-        part /= length
-    return q

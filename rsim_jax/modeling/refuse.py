@@ -71,7 +71,8 @@ def refuse_unsupported(compiled: mujoco.MjModel, refusals: Refusals) -> None:
     _check_bodies_and_geoms(compiled, refusals)
     for i in np.flatnonzero(compiled.eq_active0):
         kind = mujoco.mjtEq(compiled.eq_type[i]).name.removeprefix("mjEQ_").lower()
-        refusals.add("equality", label(compiled, "equality", i), f"{kind} constraint is not simulated", "remove it")
+        if not kind.startswith("flex"):  # the flex itself is refused
+            refusals.add("equality", label(compiled, "equality", i), f"{kind} constraint is not simulated", "remove it")
     for i in range(compiled.nflex):
         refusals.add("flex", label(compiled, "flex", i), "flexible objects are not simulated", "remove it")
     _check_keyframes(compiled, refusals)

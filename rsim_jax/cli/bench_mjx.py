@@ -60,19 +60,21 @@ class MjxRunner:
             cwd=self._folder.name,
             env={k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTHONPATH")},
         )
-        self.first_call = float(self._answer()[1])
+        self.first_call = float(self._answer()[0])
 
     def advance(self, periods: int) -> None:
         """Runs that many control periods in every world."""
-        self._process.stdin.write(f"{periods}\n")
-        self._process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # the answer tells
+            self._process.stdin.write(f"{periods}\n")
+            self._process.stdin.flush()
         self.finite = self._answer()[1] == "True"
 
     def _answer(self) -> list[str]:
-        words = self._process.stdout.readline().split()
-        if not words or words[0] == "error":
+        lines = (line.split() for line in self._process.stdout)  # ends when the process does
+        words = next((line[1:] for line in lines if line[:1] == ["peer:"]), ["error", "its", "process", "ended"])
+        if words[0] == "error":
             self.close()
-            raise CommandError(f"{self.label} failed: {' '.join(words[1:]) or 'its process ended'}")
+            raise CommandError(f"{self.label} failed: {' '.join(words[1:])}")
         return words
 
     def close(self) -> None:

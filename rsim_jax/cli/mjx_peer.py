@@ -1,7 +1,8 @@
-"""MuJoCo XLA as a peer: a program for the interpreter of another environment, and the object that drives it.
+"""MuJoCo XLA as a peer: a program for the interpreter of another environment, driven by `bench_mjx.py`.
 
-The program imports nothing of ours. It reads a model file and an .npz with the settled states and controls, says
-"ready SECONDS" once compiled, then answers each line "PERIODS" with the seconds they took, or "error TEXT".
+It imports nothing of ours. It reads a model file and an .npz with the settled states and controls, says
+"peer: SECONDS True" once compiled, then answers each line "PERIODS" with "peer: SECONDS FINITE", or "peer: error TEXT".
+Libraries print to the same stream; only lines that begin with "peer:" count.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ def serve(model_file: str, work_file: str, preset: str) -> None:
     done = 0
     begin = time.perf_counter()
     data = jax.block_until_ready(many(data, jnp.int32(0), jnp.int32(skip)))
-    print("ready", time.perf_counter() - begin, flush=True)
+    print("peer:", time.perf_counter() - begin, True, flush=True)
     for line in sys.stdin:
         steps = int(line) * skip
         begin = time.perf_counter()
         data = jax.block_until_ready(many(data, jnp.int32(done), jnp.int32(steps)))
-        print(time.perf_counter() - begin, bool(jnp.isfinite(data.qpos).all()), flush=True)
+        print("peer:", time.perf_counter() - begin, bool(jnp.isfinite(data.qpos).all()), flush=True)
         done += steps
 
 
@@ -60,4 +61,4 @@ if __name__ == "__main__":
     try:
         serve(*sys.argv[1:])
     except Exception as error:  # the other side reads one line and reports it
-        print("error", type(error).__name__, str(error).replace("\n", " ")[:300], flush=True)
+        print("peer: error", type(error).__name__, str(error).replace("\n", " ")[:300], flush=True)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from rsim_jax.cli import bench, bench_mjx
@@ -40,6 +43,42 @@ def test_a_missing_peer_is_named_with_the_remedy(tmp_path):
     bare.chmod(0o755)
     with pytest.raises(CommandError, match=r"mjx is not installed in .*pip install mujoco-mjx there"):
         bench_mjx.find_python(str(bare))
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    """Makes an interpreter that ignores its program and speaks the protocol, or breaks it."""
+
+    def make(script: str) -> str:
+        path = tmp_path / "peer"
+        path.write_text(f"#!/bin/sh\necho some library greets you\n{script}\n")
+        path.chmod(0o755)
+        return str(path)
+
+    return make
+
+
+def small_case() -> SimpleNamespace:
+    start, controls = (np.zeros((2, 3)), np.zeros((2, 3))), np.zeros((64, 1, 3), np.float32)
+    return SimpleNamespace(
+        path=Path("model.xml"), frame_skip=2, start=lambda worlds: start, controls=lambda worlds: controls
+    )
+
+
+def test_a_peer_in_another_process_answers_turn_by_turn(stand_in):
+    peer = bench_mjx.MjxRunner(small_case(), 3, "euler", stand_in("echo peer: 1.5 True\nread n\necho peer: 0.1 False"))
+    assert (peer.label, peer.first_call, peer.finite) == ("mjx euler", 1.5, True)
+    peer.advance(4)
+    assert peer.finite is False
+    with pytest.raises(CommandError, match="mjx euler failed"):
+        peer.advance(4)
+
+
+def test_a_peer_that_fails_is_quoted(stand_in):
+    with pytest.raises(CommandError, match="mjx tuned failed: NotImplementedError no such geom"):
+        bench_mjx.MjxRunner(small_case(), 3, "tuned", stand_in("echo peer: error NotImplementedError no such geom"))
+    with pytest.raises(CommandError, match="mjx tuned failed: its process ended"):
+        bench_mjx.MjxRunner(small_case(), 3, "tuned", stand_in("exit 3"))
 
 
 def test_figures_are_written_whole(tmp_path):

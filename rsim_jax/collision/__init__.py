@@ -1,1 +1,8 @@
 """Closest points of the candidate pairs, and the choice of the contacts that a step will solve."""
+
+from __future__ import annotations
+
+from rsim_jax.collision.narrow_phase import detect
+from rsim_jax.collision.selection import select
+
+__all__ = ["detect", "select"]

@@ -19,7 +19,7 @@ def number(
     """
     array = _floats(owner, name, value)
     if array.shape != ():
-        raise ModelError(f"{owner}: {name} = {value!r}: give one number")
+        raise ModelError(f"{owner}: {name} = {_shown(value)}: give one number")
     x = float(array)
     if x < low or x > high or (above and x == low):
         raise ModelError(f"{owner}: {name} = {x:g}: give a number {_interval(low, high, above)}")
@@ -30,7 +30,7 @@ def vector(owner: str, name: str, value: Any, length: int, *, positive: bool = F
     """`length` finite numbers, all above zero with `positive`."""
     array = _floats(owner, name, value)
     if array.shape != (length,):
-        raise ModelError(f"{owner}: {name} = {value!r}: give {length} numbers")
+        raise ModelError(f"{owner}: {name} = {_shown(value)}: give {length} numbers")
     if positive and array.min() <= 0:
         raise ModelError(f"{owner}: {name} contains {array.min():g}: give positive numbers")
     return array
@@ -45,28 +45,38 @@ def unit_quaternion(owner: str, name: str, value: Any) -> np.ndarray:
     return array / length
 
 
-def inertia(owner: str, value: Any) -> np.ndarray:
-    """(3, 3) tensor from three principal moments or a symmetric matrix that a body can have, kg m^2."""
+def inertia(owner: str, value: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Principal moments (3,) and their axes (3, 3), from moments about the body axes or a tensor, kg m^2.
+
+    Raises:
+        ModelError: when no body can have this inertia.
+    """
     array = _floats(owner, "inertia", value)
     if array.shape == (3,):
         array = np.diag(array)
     if array.shape != (3, 3) or not np.allclose(array, array.T, rtol=1e-9, atol=0):
-        raise ModelError(f"{owner}: inertia = {value!r}: give three principal moments or a symmetric 3x3 matrix")
-    a, b, c = np.linalg.eigvalsh(array)  # ascending
+        raise ModelError(f"{owner}: inertia = {_shown(value)}: give three principal moments or a symmetric 3x3 matrix")
+    moments, axes = np.linalg.eigh(array)
+    a, b, c = moments  # ascending
     if a <= 0 or a + b < c * (1 - 1e-6):
         shown = f"principal moments {a:.4g}, {b:.4g}, {c:.4g}"
         raise ModelError(f"{owner}: inertia with {shown}: all must be positive and no two sum to less than the third")
-    return array
+    return moments, axes * np.linalg.det(axes)
 
 
 def _floats(owner: str, name: str, value: Any) -> np.ndarray:
     try:
         array = np.asarray(value, np.float64)
     except (TypeError, ValueError):
-        raise ModelError(f"{owner}: {name} = {value!r}: give numbers") from None
+        raise ModelError(f"{owner}: {name} = {_shown(value)}: give numbers") from None
     if not np.isfinite(array).all():
-        raise ModelError(f"{owner}: {name} = {value!r}: give finite numbers")
+        raise ModelError(f"{owner}: {name} = {_shown(value)}: give finite numbers")
     return array
+
+
+def _shown(value: Any) -> str:
+    """repr on one line."""
+    return " ".join(repr(value).split())
 
 
 def _interval(low: float, high: float, above: bool) -> str:

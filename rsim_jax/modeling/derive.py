@@ -112,25 +112,26 @@ def merged_inertia(
         inertia: (6, nbody, W), kg m^2 about the centre of mass in body axes: xx yy zz xy xz yz.
     """
     xp, (offset, rotation, mass, com, inertia) = _numeric(offset, rotation, mass, com, inertia)
-    members = [[b for b, link in enumerate(body_link) if link == j] for j in range(njnt)]
+    links = np.minimum(body_link, njnt)  # all that is not a joint link shares the last place
 
     def by_link(x: Any) -> Any:
-        zero = xp.zeros_like(x[..., 0, :])
-        parts = [sum((x[..., b, :] for b in m), zero) for m in members]
-        return xp.stack(parts, -2) if parts else x[..., :0, :]
+        total = xp.zeros((*x.shape[:-2], njnt + 1, x.shape[-1]), x.dtype)
+        if xp is jnp:
+            return total.at[..., links, :].add(x)
+        np.add.at(total, (..., links, slice(None)), x)
+        return total
 
     centre = offset + (rotation * com).sum(1)
     link_mass = by_link(mass)
     link_com = by_link(mass * centre) / xp.where(link_mass > 0, link_mass, 1)
-    links = [min(link, njnt) for link in body_link]  # all that is not a joint link shares one column of zeros
-    own = xp.concatenate([link_com, xp.zeros_like(link_com[:, :1])], 1) if njnt else xp.zeros_like(centre[:, :1])
-    d = centre - own[:, np.asarray(links)]
+    d = centre - link_com[:, links]
     turned = (rotation[:, :, None] * _symmetric(xp, inertia)[None]).sum(1)  # R I
     turned = (turned[:, None] * rotation[None]).sum(2)  # R I R'
     shift = mass * (xp.eye(3)[:, :, None, None] * (d * d).sum(0) - d[:, None] * d[None])
     tensor = by_link(turned + shift)
     entries = [tensor[i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
-    return {"link_mass": link_mass, "link_com": link_com, "link_inertia": xp.stack(entries)}
+    merged = {"link_mass": link_mass, "link_com": link_com, "link_inertia": xp.stack(entries)}
+    return {name: value[..., :njnt, :] for name, value in merged.items()}
 
 
 def _symmetric(xp: ModuleType, six: Any) -> Any:

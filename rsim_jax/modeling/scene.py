@@ -68,6 +68,7 @@ class Scene:
         self._starts: list[BodyStart] = []
         self._materials: dict[frozenset[str], Material] = {}
         self._ignore: set[str] = set()
+        self._names: set[str] = {"world"}
         self._prefixes: set[str] = set()
 
     def add_ground(self, height: float = 0.0, material: str = "default", surface_velocity: Vector = (0, 0, 0)) -> None:
@@ -297,18 +298,23 @@ class Scene:
         quaternion = checks.unit_quaternion(owner, "quaternion", placement.quaternion)
         velocity = checks.vector(owner, "velocity", placement.velocity, 3)
         angular = checks.vector(owner, "angular_velocity", placement.angular_velocity, 3)
-        tensor = None if placement.inertia is None else checks.inertia(owner, placement.inertia)
+        principal = None if placement.inertia is None else checks.inertia(owner, placement.inertia)
         surface_velocity = checks.vector(owner, "surface_velocity", placement.surface_velocity, 3)
         _check_material(owner, placement.material)
-        body = self._spec.worldbody.add_body(
-            name=placement.name or "", pos=position, quat=quaternion, mocap=bool(placement.kinematic)
-        )
+        if placement.name in self._names:
+            raise ModelError(f"{owner}: the name is taken; give another")
+        body = self._spec.worldbody.add_body(pos=position, quat=quaternion, mocap=bool(placement.kinematic))
+        if placement.name:
+            body.name = placement.name
+            self._names.add(placement.name)
         if not placement.kinematic:
             body.add_freejoint()
         geom = body.add_geom(type=shape, size=np.resize([*size, 0, 0], 3), mass=mass)
-        if tensor is not None:
+        if principal is not None:
+            turn = np.zeros(4)
+            mujoco.mju_mat2Quat(turn, principal[1].ravel())
             body.explicitinertial, body.mass = True, mass
-            body.fullinertia = tensor[(0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)]
+            body.inertia, body.ipos, body.iquat = principal[0], np.zeros(3), turn
         self._starts.append(BodyStart(body, quaternion, velocity, angular))
         self._add_surface(owner, geom, placement.material, surface_velocity)
         self._nbody += 1

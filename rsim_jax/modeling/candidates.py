@@ -18,45 +18,46 @@ _SHAPES = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A candidate pair, geom a < geom b."""
+class Pairs:
+    """Pairs of geoms that may touch, one row each."""
 
-    a: int
-    b: int
-    friction: float
-    friction_source: int  # OWN, MAXIMUM, FIRST or SECOND
-    margin: float  # m, how far apart the surfaces touch
+    geoms: np.ndarray  # (n, 2) geom a < geom b
+    condim: np.ndarray  # (n,)
+    friction: np.ndarray  # (n, 5) tangential twice, spinning, rolling twice
+    source: np.ndarray  # (n,) OWN, MAXIMUM, FIRST or SECOND
+    margin: np.ndarray  # (n,) m, how far apart the surfaces touch
+    adhesion: np.ndarray  # (n,) N
+    explicit: np.ndarray  # (n,) index of the <pair> element, -1 where there is none
+
+    def __len__(self) -> int:
+        return len(self.geoms)
+
+    def take(self, rows: np.ndarray) -> Pairs:
+        """These rows, in this order."""
+        return Pairs(**{name: value[rows] for name, value in vars(self).items()})
+
+    @property
+    def sliding(self) -> np.ndarray:
+        """(n,) coefficient of sliding friction, 0 for condim 1."""
+        return np.where(self.condim == 1, 0.0, self.friction[:, 0])
 
 
-@dataclass(frozen=True)
-class _Contact:
-    """Parameters of a pair before it is known to be supported."""
-
-    condim: int
-    friction: np.ndarray  # tangential twice, spinning, rolling twice
-    source: int
-    margin: float
-    adhesion: float
-    element: str  # what a refusal names
-
-
-def find_pairs(compiled: mujoco.MjModel, body_link: tuple[int, ...], refusals: Refusals) -> tuple[Pair, ...]:
+def find_pairs(compiled: mujoco.MjModel, body_link: tuple[int, ...], refusals: Refusals) -> Pairs:
     """All pairs that can touch with an effect, sorted by family of shapes, then geom a, then geom b."""
     off = mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
-    if compiled.opt.disableflags & off:
-        return ()
     geom_link = np.asarray(body_link)[compiled.geom_bodyid]
     movable = geom_link < compiled.njnt
     effective = (movable[:, None] | movable[None, :]) & (geom_link[:, None] != geom_link[None, :])
-    contacts = {
-        (int(a), int(b)): _mixed(compiled, a, b)
-        for a, b in np.argwhere(np.triu(_allowed(compiled) & effective, 1)).tolist()
-    }
-    for i in range(compiled.npair):
-        a, b = sorted((int(compiled.pair_geom1[i]), int(compiled.pair_geom2[i])))
-        if effective[a, b]:
-            contacts[a, b] = _explicit(compiled, i)
-    return _supported(compiled, contacts, refusals)
+    if compiled.opt.disableflags & off:
+        effective[:] = False
+    explicit = np.sort(np.stack([compiled.pair_geom1, compiled.pair_geom2], -1).reshape(-1, 2), -1)
+    allowed = np.triu(_allowed(compiled) & effective, 1)
+    allowed[explicit[:, 0], explicit[:, 1]] = False
+    chosen = np.flatnonzero(effective[explicit[:, 0], explicit[:, 1]])
+    pairs = _joined(_mixed(compiled, np.argwhere(allowed)), _explicit(compiled, chosen, explicit[chosen]))
+    _refuse_shapes(compiled, pairs, refusals)
+    _refuse_parameters(compiled, pairs, refusals)
+    return _sorted_by_family(compiled, pairs)
 
 
 def _allowed(compiled: mujoco.MjModel) -> np.ndarray:
@@ -68,9 +69,8 @@ def _allowed(compiled: mujoco.MjModel) -> np.ndarray:
     parent = weld[compiled.body_parentid[geom_weld]]
     related = (geom_weld[:, None] == parent[None, :]) | (parent[:, None] == geom_weld[None, :])
     in_world = (geom_weld[:, None] == 0) | (geom_weld[None, :] == 0)  # the world is nobody's parent here
-    keeps_parents = bool(compiled.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
     allowed = masks & (geom_weld[:, None] != geom_weld[None, :])
-    if not keeps_parents:
+    if not compiled.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT:
         allowed &= ~related | in_world
     for signature in compiled.exclude_signature:
         first, second = divmod(int(signature), 1 << 16)
@@ -79,86 +79,103 @@ def _allowed(compiled: mujoco.MjModel) -> np.ndarray:
     return allowed
 
 
-def _mixed(compiled: mujoco.MjModel, a: int, b: int) -> _Contact:
+def _mixed(compiled: mujoco.MjModel, geoms: np.ndarray) -> Pairs:
     """Parameters of two geoms: of the one with priority, else the larger condim and element-wise larger friction."""
-    priority = int(compiled.geom_priority[a]) - int(compiled.geom_priority[b])
-    condims, frictions = compiled.geom_condim[[a, b]], compiled.geom_friction[[a, b]]
-    if priority == 0:
-        condim, friction, source = int(condims.max()), frictions.max(axis=0), MAXIMUM
-    else:
-        winner = 0 if priority > 0 else 1
-        condim, friction, source = int(condims[winner]), frictions[winner], (FIRST, SECOND)[winner]
-    responsible = a if condims[0] == condim else b
-    return _Contact(
-        condim,
-        friction[[0, 0, 1, 2, 2]],
-        source,
-        float(compiled.geom_margin[a] + compiled.geom_margin[b]),
-        float(compiled.geom_adhesion[a] + compiled.geom_adhesion[b]),
-        label(compiled, "geom", responsible),
+    priority, condim, friction = (
+        v[geoms] for v in (compiled.geom_priority, compiled.geom_condim, compiled.geom_friction)
+    )
+    source = np.select([priority[:, 0] > priority[:, 1], priority[:, 0] < priority[:, 1]], [FIRST, SECOND], MAXIMUM)
+    three = np.where(
+        (source == MAXIMUM)[:, None],
+        friction.max(1),
+        np.where((source == FIRST)[:, None], friction[:, 0], friction[:, 1]),
+    )
+    return Pairs(
+        geoms=geoms,
+        condim=np.select([source == FIRST, source == SECOND], [condim[:, 0], condim[:, 1]], condim.max(1)),
+        friction=three[:, [0, 0, 1, 2, 2]],
+        source=source,
+        margin=compiled.geom_margin[geoms].sum(1),
+        adhesion=compiled.geom_adhesion[geoms].sum(1),
+        explicit=np.full(len(geoms), -1),
     )
 
 
-def _explicit(compiled: mujoco.MjModel, i: int) -> _Contact:
-    return _Contact(
-        int(compiled.pair_dim[i]),
-        compiled.pair_friction[i],
-        OWN,
-        float(compiled.pair_margin[i]),
-        float(compiled.pair_adhesion[i]),
-        label(compiled, "pair", i),
+def _explicit(compiled: mujoco.MjModel, rows: np.ndarray, geoms: np.ndarray) -> Pairs:
+    return Pairs(
+        geoms=geoms,
+        condim=compiled.pair_dim[rows],
+        friction=compiled.pair_friction[rows],
+        source=np.full(len(rows), OWN),
+        margin=compiled.pair_margin[rows],
+        adhesion=compiled.pair_adhesion[rows],
+        explicit=rows,
     )
 
 
-def _supported(
-    compiled: mujoco.MjModel, contacts: dict[tuple[int, int], _Contact], refusals: Refusals
-) -> tuple[Pair, ...]:
-    _refuse_shapes(compiled, contacts, refusals)
-    _refuse_parameters(contacts, refusals)
-    found = []
-    for (a, b), contact in contacts.items():
-        family = family_index(int(compiled.geom_type[a]), int(compiled.geom_type[b]))
-        if family is None:
-            continue
-        slippery = contact.condim == 1
-        friction = 0.0 if slippery else float(contact.friction[0])
-        found.append((family, Pair(a, b, friction, OWN if slippery else contact.source, contact.margin)))
-    found.sort(key=lambda entry: (entry[0], entry[1].a, entry[1].b))
-    return tuple(pair for _, pair in found)
+def _joined(first: Pairs, second: Pairs) -> Pairs:
+    return Pairs(**{name: np.concatenate([value, getattr(second, name)]) for name, value in vars(first).items()})
 
 
-def _refuse_shapes(compiled: mujoco.MjModel, contacts: dict[tuple[int, int], _Contact], refusals: Refusals) -> None:
+def _sorted_by_family(compiled: mujoco.MjModel, pairs: Pairs) -> Pairs:
+    """Supported pairs only; condim 1 pairs own their friction, which is zero."""
+    types = compiled.geom_type[pairs.geoms].tolist()
+    order = [
+        (family, *pairs.geoms[row].tolist(), row)
+        for row, shapes in enumerate(types)
+        if (family := family_index(*shapes)) is not None
+    ]
+    kept = pairs.take(np.array([row for *_, row in sorted(order)], int))
+    kept.source[kept.condim == 1] = OWN
+    return kept
+
+
+def _refuse_shapes(compiled: mujoco.MjModel, pairs: Pairs, refusals: Refusals) -> None:
     """Geoms of a shape without any family once each, other combinations pair by pair."""
-    shapes = compiled.geom_type
-    for g in sorted({g for pair in contacts for g in pair if int(shapes[g]) in _UNSUPPORTED}):
-        kind = _UNSUPPORTED[int(shapes[g])]
-        remedy = 'set contype="0" conaffinity="0" and use other shapes for contact'
-        refusals.add(kind, label(compiled, "geom", g), f"contacts of type {kind} are not simulated", remedy)
-    for a, b in contacts:
-        types = int(shapes[a]), int(shapes[b])
-        if family_index(*types) is None and not any(t in _UNSUPPORTED for t in types):
+    types = compiled.geom_type
+    for g in np.unique(pairs.geoms):
+        kind = _UNSUPPORTED.get(int(types[g]))
+        if kind:
+            remedy = 'set contype="0" conaffinity="0" and use other shapes for contact'
+            refusals.add(kind, label(compiled, "geom", int(g)), f"contacts of type {kind} are not simulated", remedy)
+    for a, b in pairs.geoms.tolist():
+        shapes = int(types[a]), int(types[b])
+        if family_index(*shapes) is None and not any(s in _UNSUPPORTED for s in shapes):
             element = f"{label(compiled, 'geom', a)} with {label(compiled, 'geom', b)}"
-            value = f"contact of {_SHAPES[types[0]]} with {_SHAPES[types[1]]} is not simulated"
+            value = f"contact of {_SHAPES[shapes[0]]} with {_SHAPES[shapes[1]]} is not simulated"
             refusals.add("pair", element, value, "use other shapes, or <exclude> the two bodies")
 
 
-def _refuse_parameters(contacts: dict[tuple[int, int], _Contact], refusals: Refusals) -> None:
+def _refuse_parameters(compiled: mujoco.MjModel, pairs: Pairs, refusals: Refusals) -> None:
+    """Rolling, anisotropic and adhesive contacts; one line for each geom or <pair> that asks for one."""
+    rolling = np.where(pairs.condim == 6, pairs.friction[:, 3:].max(1), 0)
+    torsional = (pairs.condim >= 4) & ((pairs.friction[:, 2] > 0) | (rolling > 0))
+    anisotropic = (pairs.condim >= 3) & (pairs.friction[:, 0] != pairs.friction[:, 1])
     named: set[tuple[str, str]] = set()
+    for row in np.flatnonzero(torsional | anisotropic | (pairs.adhesion != 0)):
+        first, second, spinning = pairs.friction[row, :3]
+        element, condim = _responsible(compiled, pairs, row), pairs.condim[row]
+        faults = (
+            (
+                torsional,
+                "condim",
+                f"condim {condim} with spinning {spinning:g}, rolling {rolling[row]:g}",
+                'set condim="3"',
+            ),
+            (anisotropic, "friction", f"friction {first:g}, {second:g} along two tangents", "make them equal"),
+            (pairs.adhesion, "adhesion", f"adhesion {pairs.adhesion[row]:g} N", "set it to 0"),
+        )
+        for is_faulty, kind, value, remedy in faults:
+            if is_faulty[row] and (kind, element) not in named:
+                named.add((kind, element))
+                refusals.add(kind, element, f"{value} is not simulated", remedy)
 
-    def refuse(kind: str, element: str, value: str, remedy: str) -> None:
-        if (kind, element) not in named:  # one line per geom, not per pair
-            named.add((kind, element))
-            refusals.add(kind, element, value, remedy)
 
-    for contact in contacts.values():
-        first, second, spinning, rolling = (float(contact.friction[k]) for k in (0, 1, 2, 3))
-        rolling = max(rolling, float(contact.friction[4])) if contact.condim == 6 else 0.0
-        if contact.condim >= 4 and (spinning > 0 or rolling > 0):
-            value = f"condim {contact.condim} with spinning {spinning:g}, rolling {rolling:g} is not simulated"
-            refuse("condim", contact.element, value, 'set condim="3"')
-        if contact.condim >= 3 and first != second:
-            value = f"friction {first:g}, {second:g} differs between tangents, which is not simulated"
-            refuse("friction", contact.element, value, "make the first two equal")
-        if contact.adhesion:
-            value = f"adhesion {contact.adhesion:g} N is not simulated"
-            refuse("adhesion", contact.element, value, "set it to 0")
+def _responsible(compiled: mujoco.MjModel, pairs: Pairs, row: int) -> str:
+    """The <pair>, or the geom whose condim or adhesion holds."""
+    if pairs.explicit[row] >= 0:
+        return label(compiled, "pair", int(pairs.explicit[row]))
+    a, b = pairs.geoms[row].tolist()
+    if pairs.condim[row] < 4:
+        return label(compiled, "geom", a if compiled.geom_adhesion[a] else b)
+    return label(compiled, "geom", a if compiled.geom_condim[a] == pairs.condim[row] else b)

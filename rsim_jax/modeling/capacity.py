@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import mujoco
+import numpy as np
 
 from rsim_jax.collision.pair_table import FAMILIES, family_index
-from rsim_jax.modeling.candidates import Pair
+from rsim_jax.modeling.candidates import Pairs
+from rsim_jax.modeling.links import LinkTree
 
 # A tree of links lies on a few of its candidates at a time, whatever their number: a box on four corners, a fallen
 # walking robot on six to eight. Links that may touch each other add a few. The figures bound the 99.99 % quantile of
@@ -13,13 +15,10 @@ from rsim_jax.modeling.candidates import Pair
 _PER_SCENE, _PER_TREE, _CANDIDATES_PER_ROW = 2, 6, 16
 
 
-def default_max_contacts(geom_type: Sequence[int], pairs: Sequence[Pair], trees: int) -> int:
-    """Rows that random controls exceed in fewer than one of 10,000 steps; never more than there are candidates.
-
-    Args:
-        geom_type: of every geom.
-        pairs: that may touch.
-        trees: links whose parent is the world or a kinematic body.
-    """
-    count = sum(FAMILIES[family_index(geom_type[p.a], geom_type[p.b])].points for p in pairs)
-    return min(count, _PER_SCENE + _PER_TREE * trees + count // _CANDIDATES_PER_ROW)
+def default_max_contacts(compiled: mujoco.MjModel, tree: LinkTree, pairs: Pairs) -> int:
+    """Rows that random controls exceed in fewer than one of 10,000 steps; never more than there are candidates."""
+    types = compiled.geom_type[pairs.geoms].tolist()
+    count = sum(FAMILIES[family_index(*shapes)].points for shapes in types)
+    trees = sum(parent >= compiled.njnt for parent in tree.joint_parent)
+    links = np.unique(np.asarray(tree.body_link)[compiled.geom_bodyid[pairs.geoms]]).size
+    return min(count, _PER_SCENE + _PER_TREE * trees + min(count // _CANDIDATES_PER_ROW, links))

@@ -11,7 +11,7 @@ import numpy as np
 
 from rsim_jax.errors import ModelError
 from rsim_jax.modeling.actuators import Actuators, read_actuators
-from rsim_jax.modeling.candidates import Pair, find_pairs
+from rsim_jax.modeling.candidates import Pairs, find_pairs
 from rsim_jax.modeling.capacity import default_max_contacts
 from rsim_jax.modeling.derive import merged_inertia
 from rsim_jax.modeling.links import LinkTree, build_links, in_link, rotation
@@ -52,8 +52,8 @@ def compile_model(
         **_pair_leaves(pairs),
         **_other_leaves(compiled, tree, actuators),
     }
-    arrays = {name: jnp.asarray(np.asarray(value), dtype) for name, value in leaves.items()}
-    rule = jnp.asarray(np.array([p.friction_source for p in pairs], np.int32).reshape(-1, 1))
+    arrays = {name: jax.device_put(np.asarray(value, dtype)) for name, value in leaves.items()}
+    rule = jax.device_put(pairs.source[:, None].astype(np.int32))
     topology = _topology(compiled, tree, pairs, actuators, options, refusals.source)
     model = Model(topology=topology, pair_from_geoms=rule, **arrays)
     register(model, compiled)
@@ -76,15 +76,14 @@ def checked_dtype(dtype: Any) -> np.dtype:
 def _topology(
     compiled: mujoco.MjModel,
     tree: LinkTree,
-    pairs: tuple[Pair, ...],
+    pairs: Pairs,
     actuators: Actuators,
     options: Options,
     source: str,
 ) -> Topology:
     capacity = options.max_contacts
     if capacity is None:
-        trees = sum(parent >= compiled.njnt for parent in tree.joint_parent)
-        capacity = default_max_contacts(compiled.geom_type.tolist(), pairs, trees)
+        capacity = default_max_contacts(compiled, tree, pairs)
     return Topology(
         body_names=names(compiled, "body", compiled.nbody),
         body_parent=_ints(compiled.body_parentid),
@@ -100,7 +99,7 @@ def _topology(
         geom_names=names(compiled, "geom", compiled.ngeom),
         geom_type=_ints(compiled.geom_type),
         geom_body=_ints(compiled.geom_bodyid),
-        pair_geoms=tuple((p.a, p.b) for p in pairs),
+        pair_geoms=tuple(map(tuple, pairs.geoms.tolist())),
         actuator_names=actuators.names,
         actuator_dof=actuators.dof,
         site_names=names(compiled, "site", compiled.nsite),
@@ -240,8 +239,8 @@ def _surface_velocity(compiled: mujoco.MjModel, turned: np.ndarray) -> np.ndarra
     return np.einsum("ijg,gj->ig", turned, compiled.geom_surfacevel[:, :3]) * static
 
 
-def _pair_leaves(pairs: tuple[Pair, ...]) -> dict[str, Any]:
-    friction = np.array([p.friction for p in pairs]).reshape(-1, 1)
+def _pair_leaves(pairs: Pairs) -> dict[str, Any]:
+    friction = pairs.sliding[:, None]
     return {
         "pair_friction": friction,
         "pair_restitution": np.zeros_like(friction),
@@ -250,7 +249,7 @@ def _pair_leaves(pairs: tuple[Pair, ...]) -> dict[str, Any]:
         "pair_static_friction_velocity": np.full_like(friction, STATIC_VELOCITY),
         "pair_rolling_friction": np.zeros_like(friction),
         "pair_spinning_friction": np.zeros_like(friction),
-        "pair_margin": np.array([p.margin for p in pairs]).reshape(-1, 1),
+        "pair_margin": pairs.margin[:, None],
     }
 
 

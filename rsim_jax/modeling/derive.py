@@ -72,8 +72,11 @@ def replace_leaves(model: Model, leaves: dict[str, Any]) -> Model:
     if "geom_friction" in new and "pair_friction" not in new:
         new["pair_friction"] = _mixed_friction(model, new["geom_friction"])
     if "pair_friction" in new and "pair_static_friction" not in new:
-        new["pair_static_friction"] = new["pair_friction"] + (model.pair_static_friction - model.pair_friction)
-    new = {name: jnp.asarray(value, model.dtype) for name, value in new.items()}
+        _, (new_friction, friction, static) = _numeric(
+            new["pair_friction"], model.pair_friction, model.pair_static_friction
+        )
+        new["pair_static_friction"] = new_friction + (static - friction)
+    new = {name: as_leaf(value, model.dtype) for name, value in new.items()}
     changed = dataclasses.replace(model, **new)
     world_count(changed)
     return changed
@@ -147,6 +150,11 @@ def _mixed_friction(model: Model, geom_friction: Any) -> Any:
     a, b = sliding[pairs[:, 0]], sliding[pairs[:, 1]]
     rule = model.pair_from_geoms
     return xp.where(rule == 0, own, xp.where(rule == 1, xp.maximum(a, b), xp.where(rule == 2, a, b)))
+
+
+def as_leaf(value: Any, dtype: Any) -> jax.Array:
+    """Cast in NumPy where the value is not traced: JAX would compile a conversion for every shape."""
+    return value.astype(dtype) if isinstance(value, jax.core.Tracer) else jax.device_put(np.asarray(value, dtype))
 
 
 def _numeric(*values: Any) -> tuple[ModuleType, list[Any]]:

@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import jax.numpy as jnp
+import jax
 import mujoco
 import numpy as np
 
 from rsim_jax.modeling.candidates import FIRST, OWN, SECOND
+from rsim_jax.modeling.derive import as_leaf
 from rsim_jax.modeling.links import rotation
 from rsim_jax.modeling.material import Material
 from rsim_jax.structs import FREE, Model
@@ -62,9 +63,9 @@ def with_surfaces(model: Model, surfaces: Sequence[GeomSurface], materials: Mapp
     velocity = np.zeros((3, model.ngeom, 1))
     for surface in surfaces:
         velocity[:, surface.geom.id, 0] = surface.velocity
-    arrays = {f"pair_{name}": jnp.asarray(value, model.dtype) for name, value in leaves.items()}
-    moving = jnp.asarray(np.asarray(model.geom_surface_velocity) + velocity, model.dtype)
-    return dataclasses.replace(model, **arrays, pair_from_geoms=jnp.asarray(source), geom_surface_velocity=moving)
+    arrays = {f"pair_{name}": as_leaf(value, model.dtype) for name, value in leaves.items()}
+    moving = as_leaf(np.asarray(model.geom_surface_velocity) + velocity, model.dtype)
+    return dataclasses.replace(model, **arrays, pair_from_geoms=jax.device_put(source), geom_surface_velocity=moving)
 
 
 def with_starts(model: Model, starts: Sequence[BodyStart]) -> Model:
@@ -84,7 +85,7 @@ def with_starts(model: Model, starts: Sequence[BodyStart]) -> Model:
             angular[:, link - t.njnt, 0] = start.angular_velocity
     return dataclasses.replace(
         model,
-        default_qd=jnp.asarray(qd, model.dtype),
-        kinematic_default_velocity=jnp.asarray(linear, model.dtype),
-        kinematic_default_angular_velocity=jnp.asarray(angular, model.dtype),
+        default_qd=as_leaf(qd, model.dtype),
+        kinematic_default_velocity=as_leaf(linear, model.dtype),
+        kinematic_default_angular_velocity=as_leaf(angular, model.dtype),
     )

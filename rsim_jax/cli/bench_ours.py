@@ -90,8 +90,8 @@ def _periods(model: Model, state: State, rows: jax.Array, frame_skip: int) -> St
 
 
 def _look(model: Model, state: State) -> tuple[jax.Array, jax.Array, jax.Array]:
-    rows = state.rows
-    contacts = jnp.sum(rows.active & (rows.kind == structs.CONTACT), axis=0)
+    contact_rows = np.flatnonzero(np.asarray(state.rows.kind) == structs.CONTACT)
+    contacts = jnp.sum(state.rows.active[contact_rows], axis=0)
     return jnp.max(rsim.solver_residual(model, state), axis=0), state.status, contacts
 
 

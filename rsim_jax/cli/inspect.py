@@ -68,7 +68,7 @@ def _joints(model: Model) -> str:
         limits = f"{low_high[0, j]:.4g} ... {low_high[1, j]:.4g}" if t.joint_limited[j] else None
         dof = t.joint_dadr[j]
         damping, armature = (float(np.asarray(leaf)[dof, 0]) for leaf in (model.joint_damping, model.joint_armature))
-        body = t.body_names[t.joint_body[j]]
+        body = t.body_names[t.joint_body[j]] or "(unnamed)"
         rows.append((j, name or "(unnamed)", JOINTS[t.joint_type[j]], body, limits, damping, armature))
     return "joints\n" + table(("", "name", "type", "body", "range", "damping", "armature"), rows)
 

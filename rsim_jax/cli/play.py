@@ -40,20 +40,20 @@ def _parse(argv: list[str]) -> argparse.Namespace:
 
 
 def _play(args: argparse.Namespace) -> None:
-    from rsim_jax.render import backend, renderer, tile, video
+    from rsim_jax.render import Renderer, VideoWriter, backend, tile
 
     backend.choose()  # no OpenGL: say so before minutes of work
     path = args.video or args.run / "play.mp4"
     try:
         task, policy = _load(args)
-        with renderer.Renderer(_drawn(task), args.width, args.height, args.camera) as camera:
+        with Renderer(_drawn(task), args.width, args.height, args.camera) as camera:
             dt = task.task.dt
             stride = int(np.ceil(1 / (MOST_FPS * dt) - 1e-9))
             episodes = _Episodes(policy, task, args.worlds, args.seed, args.steps)
-            with video.VideoWriter(path, fps=1 / (stride * dt)) as movie:
+            with VideoWriter(path, fps=1 / (stride * dt)) as movie:
                 for k, pose in enumerate(episodes.poses()):
                     if k % stride == 0:
-                        movie.add(tile.tile(camera.frames(*pose)))
+                        movie.add(tile(camera.frames(*pose)))
     except ValueError as error:
         raise CommandError(str(error)) from error
     print(episodes.summary())
@@ -130,7 +130,7 @@ def _advance(policy: Any, task: Any, state: Any) -> tuple[Any, Any]:
     import jax
 
     def step(state: Any, _: None) -> tuple[Any, Any]:
-        state = task.step_live(state, policy.act(state.obs))
+        state = task.finish_live(state, task.advance(state, policy.act(state.obs)))
         return state, (_pose(state), (state.episode_return, state.episode_length), state.done)
 
     return jax.lax.scan(step, state, None, length=CHUNK)

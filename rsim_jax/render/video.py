@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Generator, Iterable
 from pathlib import Path
 from types import TracebackType
@@ -39,23 +40,27 @@ class VideoWriter:
 
     def add(self, frame: np.ndarray) -> None:
         """Appends a picture (H, W, 3), uint8; all must have the size of the first."""
+        data = np.ascontiguousarray(_even(frame), np.uint8).tobytes()
         if self._encoder is None:
             self._shape = np.shape(frame)
-            self._encoder = self._start()
-        if np.shape(frame) != self._shape:
+            self._start(data)
+        elif np.shape(frame) != self._shape:
             raise ValueError(f"frame is {np.shape(frame)}, but the video's first was {self._shape}")
-        self._encoder.send(np.ascontiguousarray(_even(frame), np.uint8).tobytes())
+        else:
+            self._encoder.send(data)
 
-    def _start(self) -> Generator[None, bytes, None]:
+    def _start(self, first: bytes) -> None:
         import imageio_ffmpeg  # bundles its own ffmpeg; only needed once a video is written
 
         height, width = self._shape[:2]
         size = (width + width % 2, height + height % 2)
-        encoder = imageio_ffmpeg.write_frames(
+        self._encoder = imageio_ffmpeg.write_frames(
             str(self._partial), size, fps=self._fps, quality=7, macro_block_size=2, ffmpeg_log_level="error"
         )
-        encoder.send(None)
-        return encoder
+        with warnings.catch_warnings():  # Python warns of forks beside JAX's threads; the child only starts ffmpeg
+            warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
+            self._encoder.send(None)
+            self._encoder.send(first)
 
     def __enter__(self) -> VideoWriter:
         return self

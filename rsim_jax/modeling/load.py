@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import mujoco
 
 from rsim_jax.errors import ModelError
-from rsim_jax.modeling.base import set_floating
 from rsim_jax.modeling.compile import compile_model
+from rsim_jax.modeling.floating import set_floating
 from rsim_jax.modeling.options import Options
 from rsim_jax.modeling.refuse import Refusals
 from rsim_jax.modeling.urdf import prepare_urdf

@@ -125,13 +125,15 @@ def _mass(link: ET.Element) -> float | None:
 
 def _resolve_meshes(robot: ET.Element, folder: Path, package_dirs: list[Path]) -> Iterator[str]:
     """Make collision mesh paths absolute; visuals that cannot be read are dropped, they have no physical effect."""
+    compiler = robot.find("mujoco/compiler")
+    meshdir = None if compiler is None or "meshdir" not in compiler.attrib else folder / compiler.get("meshdir")
     for link in robot.findall("link"):
         for shape in [*link.findall("visual"), *link.findall("collision")]:
             mesh = shape.find("geometry/mesh")
             if mesh is None:
                 continue
             address = mesh.get("filename", "")
-            path = _find(address, folder, package_dirs)
+            path = _find(address, folder, package_dirs, meshdir)
             if path is not None and path.suffix.lower() in _MESH_FORMATS:
                 mesh.set("filename", str(path))
             elif shape.tag == "visual":
@@ -143,7 +145,8 @@ def _resolve_meshes(robot: ET.Element, folder: Path, package_dirs: list[Path]) -
                 yield f'link "{link.get("name")}": mesh {address}: format not readable; convert it to one of {formats}'
 
 
-def _find(address: str, folder: Path, package_dirs: list[Path]) -> Path | None:
+def _find(address: str, folder: Path, package_dirs: list[Path], meshdir: Path | None) -> Path | None:
+    """The file behind a mesh address; with MuJoCo's meshdir extension its last part alone counts as well."""
     scheme, separator, rest = address.partition("://")
     if not separator:
         places = [folder / address]
@@ -154,4 +157,6 @@ def _find(address: str, folder: Path, package_dirs: list[Path]) -> Path | None:
         roots = [*package_dirs, folder, *folder.parents]
         places = [root / package / inside for root in roots]
         places += [root / inside for root in roots if root.name == package]
+    if meshdir is not None:
+        places += [meshdir / address, meshdir / Path(rest or address).name]
     return next((place.resolve() for place in places if place.is_file()), None)

@@ -133,6 +133,13 @@ def test_package_dirs_come_first_and_may_be_the_package_itself(workspace):
         assert compiled(model).nmesh == 1
 
 
+def test_mujocos_meshdir_extension_is_obeyed(workspace):
+    file = workspace / "ws/robots/urdf/r.urdf"
+    extension = '<mujoco><compiler meshdir="../meshes"/></mujoco>'
+    file.write_text(robot(extension, link("base", INERTIAL + mesh("package://lost/tet.obj"))))
+    assert compiled(load(file)).nmesh == 1
+
+
 def test_unreadable_collision_meshes_are_named_and_visual_ones_do_not_matter(workspace):
     with pytest.raises(ModelError, match=r"tet\.dae: format not readable; convert it"):
         load_with_mesh(workspace, "../meshes/tet.dae")

@@ -31,7 +31,9 @@ SAMPLES = 96  # directions tried on the full circle
 TINY = 1e-30
 
 
-def solve_row(G: jax.Array, c: jax.Array, mu: jax.Array, b: float | jax.Array = 0.0, slip_rule: str = "coulomb") -> jax.Array:
+def solve_row(
+    G: jax.Array, c: jax.Array, mu: jax.Array, b: float | jax.Array = 0.0, slip_rule: str = "coulomb"
+) -> jax.Array:
     """Impulse (3, N) of N separate contacts, exact to rounding.
 
     Args:

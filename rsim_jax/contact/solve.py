@@ -76,7 +76,7 @@ def _branches(system: RowSystem, solution: Impulses):
     free = reciprocal(system.scalar_block, system.scalar_block)
     wish = solution.scalar - (scalar - system.scalar_target) * free
     held = (wish <= system.low) | (wish >= system.high) | (free == 0)
-    dead = system.block[:, 2] * 0 == reciprocal(system.block[:, 2], system.block[:, 2])
+    dead = reciprocal(system.block[:, 2], system.block[:, 2]) == 0
     return jax.lax.stop_gradient((opens | dead, slips, held, wish >= system.high))
 
 

@@ -46,7 +46,9 @@ def correction(model: Model, qd: jax.Array) -> jax.Array:
 
 def _apply(inertia: jax.Array, v: jax.Array) -> jax.Array:
     xx, yy, zz, xy, xz, yz = (inertia[k] for k in range(6))
-    return stack([xx * v[0] + xy * v[1] + xz * v[2], xy * v[0] + yy * v[1] + yz * v[2], xz * v[0] + yz * v[1] + zz * v[2]])
+    return stack(
+        [xx * v[0] + xy * v[1] + xz * v[2], xy * v[0] + yy * v[1] + yz * v[2], xz * v[0] + yz * v[1] + zz * v[2]]
+    )
 
 
 def _newton(inertia: jax.Array, before: jax.Array, after: jax.Array, dt: jax.Array) -> jax.Array:
@@ -58,9 +60,21 @@ def _newton(inertia: jax.Array, before: jax.Array, after: jax.Array, dt: jax.Arr
     h = 0.5 * dt
     a, s = middle, spin
     rows = [
-        [xx + h * (a[1] * xz - a[2] * xy), xy + h * (a[1] * yz - a[2] * yy + s[2]), xz + h * (a[1] * zz - a[2] * yz - s[1])],
-        [xy + h * (a[2] * xx - a[0] * xz - s[2]), yy + h * (a[2] * xy - a[0] * yz), yz + h * (a[2] * xz - a[0] * zz + s[0])],
-        [xz + h * (a[0] * xy - a[1] * xx + s[1]), yz + h * (a[0] * yy - a[1] * xy - s[0]), zz + h * (a[0] * yz - a[1] * xz)],
+        [
+            xx + h * (a[1] * xz - a[2] * xy),
+            xy + h * (a[1] * yz - a[2] * yy + s[2]),
+            xz + h * (a[1] * zz - a[2] * yz - s[1]),
+        ],
+        [
+            xy + h * (a[2] * xx - a[0] * xz - s[2]),
+            yy + h * (a[2] * xy - a[0] * yz),
+            yz + h * (a[2] * xz - a[0] * zz + s[0]),
+        ],
+        [
+            xz + h * (a[0] * xy - a[1] * xx + s[1]),
+            yz + h * (a[0] * yy - a[1] * xy - s[0]),
+            zz + h * (a[0] * yz - a[1] * xz),
+        ],
     ]
     jacobian = [fence(jnp.stack(jnp.broadcast_arrays(*row))) for row in rows]
     c01, c12, c20 = (vectors.cross(jacobian[i], jacobian[(i + 1) % 3]) for i in range(3))

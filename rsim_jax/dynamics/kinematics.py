@@ -91,9 +91,7 @@ def _level_poses(model: Model, joints: tuple[int, ...], parents: _Poses | None, 
         items = tuple(joints.index(j) for j in chosen)
         above = None if parents is None else _Poses(take(parents.rotation, items), take(parents.position, items))
         parts.append(pose(model, chosen, above, q))
-    return _Poses(
-        concatenate([p.rotation for p in parts], axis=-2), concatenate([p.position for p in parts], axis=-2)
-    )
+    return _Poses(concatenate([p.rotation for p in parts], axis=-2), concatenate([p.position for p in parts], axis=-2))
 
 
 def _before_joint(model: Model, joints: tuple[int, ...], parents: _Poses | None) -> _Poses:
@@ -218,4 +216,7 @@ def _runs_by_kind(topology, items):
             runs.append((kind, [], []))
         runs[-1][1].append(joint)
         runs[-1][2].append(offset)
-    return [(kind, tuple(joints), jnp.asarray(offsets) if kind == "translation" else tuple(offsets)) for kind, joints, offsets in runs]
+    return [
+        (kind, tuple(joints), jnp.asarray(offsets) if kind == "translation" else tuple(offsets))
+        for kind, joints, offsets in runs
+    ]

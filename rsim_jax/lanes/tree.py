@@ -19,6 +19,8 @@ def take(x: jax.Array, index: tuple[int, ...]) -> jax.Array:
     n = x.shape[-2]
     if index == tuple(range(n)):
         return x
+    if not index:
+        return x[..., :0, :]
     runs = _runs(index)
     if n == 1:
         return jnp.broadcast_to(x, (*x.shape[:-2], len(index), x.shape[-1]))

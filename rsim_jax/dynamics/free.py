@@ -1,0 +1,25 @@
+"""The motion of a step before any row acts.
+
+semi_implicit and trapezoid: (M + W) (u* - u) = dt (tau + applied - c); rk4: see runge_kutta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+
+from rsim_jax.dynamics.assembly import FreeMotion, assemble
+from rsim_jax.dynamics.runge_kutta import runge_kutta
+from rsim_jax.lanes.fence import fence
+from rsim_jax.structs import Model, State
+
+
+def free_motion(model: Model, state: State, ctrl: jax.Array, applied: Callable[[State], jax.Array]) -> FreeMotion:
+    """The free velocity by the model's integrator; applied(state) -> (nv, N) is called in every derivative."""
+    if model.topology.integrator == "rk4":
+        return runge_kutta(model, state, ctrl, applied)
+    body, qdd = assemble(model, state, state.q, state.qd, ctrl, applied(state))
+    u = fence(state.qd + model.dt * qdd)
+    rate = 0.5 * (state.qd + u) if model.topology.integrator == "trapezoid" else u
+    return FreeMotion(body, u, fence(rate))

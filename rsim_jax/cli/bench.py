@@ -160,7 +160,7 @@ def _one_size(args: argparse.Namespace, case: Case, model: Any, worlds: int, pyt
                 runners.append(stack.enter_context(closing(bench_mjx.MjxRunner(case, worlds, preset, python))))
         timings = bench_speed.alternate(runners, worlds, case.frame_skip, args.seconds, args.turns)
         theirs = {r.label: r.contacts() for r in runners if hasattr(r, "contacts")}
-        finite = {r.label: r.finite if isinstance(r.finite, bool) else r.finite() for r in runners}
+        finite = {r.label: r.finite() for r in runners}
     quality = ours.quality(args.look)
     bytes_of_program = ours.program_bytes()
     return {

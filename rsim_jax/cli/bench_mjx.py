@@ -42,8 +42,10 @@ def find_python(given: str | None) -> str:
 class MjxRunner:
     """One MJX batch in its own process; it computes only during its turns."""
 
+    grain = 1
+
     def __init__(self, case: Case, worlds: int, preset: str, python: str) -> None:
-        self.label, self.finite = f"mjx {preset}", True
+        self.label, self._finite = f"mjx {preset}", True
         self._folder = tempfile.TemporaryDirectory()
         work = Path(self._folder.name) / "work.npz"
         q, qd = case.start(worlds)
@@ -67,7 +69,10 @@ class MjxRunner:
         with contextlib.suppress(BrokenPipeError):  # the answer tells
             self._process.stdin.write(f"{periods}\n")
             self._process.stdin.flush()
-        self.finite = self._answer()[1] == "True"
+        self._finite = self._answer()[1] == "True"
+
+    def finite(self) -> bool:
+        return self._finite
 
     def _answer(self) -> list[str]:
         lines = (line.split() for line in self._process.stdout)  # ends when the process does

@@ -13,6 +13,7 @@ class MujocoRunner:
     """Advances N worlds of a case on a pool of threads, Euler, MuJoCo's own solver to its tolerance."""
 
     label = "mujoco"
+    grain = 1
 
     def __init__(self, case: Case, worlds: int, threads: int) -> None:
         import mujoco

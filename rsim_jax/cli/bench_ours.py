@@ -17,7 +17,6 @@ from rsim_jax.cli.bench_cases import ROWS, Case
 if TYPE_CHECKING:
     from rsim_jax.structs import Model, State
 
-_PERIODS = 8  # control periods per call of the compiled roll-out; divides ROWS
 RESIDUAL_LIMIT = 1e-3  # m/s, at which the solver's status bit is set too
 
 
@@ -25,32 +24,24 @@ class OursRunner:
     """Advances N worlds of a case with `rsim.rollout`, one compiled program per number of worlds."""
 
     label = "rsim_jax"
+    grain = 8  # control periods per call of the compiled roll-out; divides ROWS
 
     def __init__(self, case: Case, model: Model, worlds: int) -> None:
         self._case, self.model, self.worlds = case, model, worlds
         q, qd = (jnp.asarray(x, model.dtype) for x in case.start(worlds))
         self.state = rsim.make_state(model, worlds).replace(q=q, qd=qd)
         table = case.controls(worlds)
-        self._slices = [jnp.asarray(table[i : i + _PERIODS], model.dtype) for i in range(0, ROWS, _PERIODS)]
+        self._slices = [jnp.asarray(table[i : i + self.grain], model.dtype) for i in range(0, ROWS, self.grain)]
         self._call = 0
         self._program = jax.jit(_periods, static_argnums=3).lower(model, self.state, self._slices[0], case.frame_skip)
         self._program = self._program.compile()
 
     def advance(self, periods: int) -> None:
-        """Runs at least that many control periods of `frame_skip` steps in every world."""
-        for _ in range(self.calls(periods)):
+        """Runs that many control periods of `frame_skip` steps in every world, a multiple of `grain`."""
+        for _ in range(periods // self.grain):
             self.state = self._program(self.model, self.state, self._slices[self._call % len(self._slices)])
             self._call += 1
         jax.block_until_ready(self.state)
-
-    @staticmethod
-    def calls(periods: int) -> int:
-        return -(-periods // _PERIODS)
-
-    @classmethod
-    def rounded(cls, periods: int) -> int:
-        """The control periods that `advance` really runs when asked for `periods`."""
-        return cls.calls(periods) * _PERIODS
 
     def finite(self) -> bool:
         return bool(jnp.isfinite(self.state.q).all() & jnp.isfinite(self.state.qd).all())

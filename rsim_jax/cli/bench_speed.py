@@ -17,9 +17,13 @@ class Runner(Protocol):
     """One simulator with N worlds of a case."""
 
     label: str
+    grain: int  # `advance` takes multiples of this
 
     def advance(self, periods: int) -> None:
         """Runs that many control periods in every world and returns when they are done."""
+
+    def finite(self) -> bool:
+        """Whether the state of every world still is."""
 
 
 @dataclass
@@ -53,14 +57,13 @@ def alternate(runners: Sequence[Runner], worlds: int, frame_skip: int, seconds: 
 
 def calibrate(runner: Runner, seconds: float) -> int:
     """Control periods that take about `seconds`; the trials also warm the runner up."""
-    rounded = getattr(runner, "rounded", lambda n: n)
-    periods = rounded(1)
-    runner.advance(periods)
-    taken = duration(runner, periods)
+    calls = 1
+    runner.advance(runner.grain)
+    taken = duration(runner, runner.grain)
     while taken < min(_CALIBRATION, seconds):
-        periods = rounded(max(2 * periods, int(periods * min(16.0, _CALIBRATION / max(taken, 1e-9)))))
-        taken = duration(runner, periods)
-    return rounded(max(1, round(periods * seconds / taken)))
+        calls = max(2 * calls, int(calls * min(16.0, _CALIBRATION / max(taken, 1e-9))))
+        taken = duration(runner, calls * runner.grain)
+    return runner.grain * max(1, round(calls * seconds / taken))
 
 
 def duration(runner: Runner, periods: int) -> float:

@@ -67,9 +67,9 @@ def small_case() -> SimpleNamespace:
 
 def test_a_peer_in_another_process_answers_turn_by_turn(stand_in):
     peer = bench_mjx.MjxRunner(small_case(), 3, "euler", stand_in("echo peer: 1.5 True\nread n\necho peer: 0.1 False"))
-    assert (peer.label, peer.first_call, peer.finite) == ("mjx euler", 1.5, True)
+    assert (peer.label, peer.first_call, peer.finite()) == ("mjx euler", 1.5, True)
     peer.advance(4)
-    assert peer.finite is False
+    assert not peer.finite()
     with pytest.raises(CommandError, match="mjx euler failed"):
         peer.advance(4)
 

@@ -1,9 +1,4 @@
-"""The most urgent candidates of every world become its contacts, without sorting or gathering over worlds.
-
-A candidate's place is the number of candidates before it in the order (urgency, index); slot k takes the candidate
-whose place is k. Values are copied, never multiplied by a mask, so that they keep their bits and a NaN stays in its
-own slot.
-"""
+"""The most urgent candidates of every world become the contacts that a step solves."""
 
 from __future__ import annotations
 
@@ -11,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rsim_jax.collision.pair_table import candidate_geoms, candidate_links, candidate_pairs
+from rsim_jax.collision.ordering import look_up, smallest
+from rsim_jax.collision.pair_table import candidate_links, candidate_pairs
 from rsim_jax.collision.subtrees import dof_ranges, preorder
 from rsim_jax.lanes.fence import fence, stack
 from rsim_jax.lanes.tree import take
@@ -33,45 +29,81 @@ def select(model: Model, candidates: Candidates, urgency: jax.Array, reach: jax.
         Contacts; `overflow` where more than K candidates are within reach.
     """
     topology = model.topology
-    if not candidates.gap.shape[0] or not topology.max_contacts:
-        return _no_contacts(topology, candidates, reach)
-    eligible = fence(reach & (urgency == urgency))
-    place = fence(_places(jnp.where(eligible, urgency, jnp.inf), eligible))
-    slots = jnp.arange(topology.max_contacts, dtype=jnp.int32)[:, None, None]
-    chosen = fence((place[None] == slots) & eligible[None])  # (K, C, N)
-
-    def pick(x: jax.Array) -> jax.Array:
-        return fence(jnp.sum(jnp.where(chosen, x[None], jnp.zeros((), x.dtype)), axis=1))
-
-    pairs = candidate_pairs(topology)
-    count = jnp.sum(eligible.astype(jnp.int32), axis=0)
-    order = jnp.arange(len(pairs), dtype=jnp.int32)[:, None]
-    index = pick(order + 1) - 1
-    velocity = _surface_velocity(model)
-    number, _ = preorder(topology)
-    links = candidate_links(topology)
-    link_a, link_b = (pick(jnp.asarray([[number[pair[k]]] for pair in links], jnp.int32) + 1) - 1 for k in (0, 1))
+    count, worlds = candidates.gap.shape
+    slots, dtype = topology.max_contacts, candidates.gap.dtype
+    eligible = reach & ~jnp.isnan(urgency)
+    available = jnp.sum(eligible.astype(jnp.int32), axis=0)
+    if not count or not slots:
+        return _none(topology, worlds, available > slots, dtype)
+    # A finite cap keeps an eligible candidate of infinite urgency before those that are not eligible.
+    key = fence(jnp.where(eligible, jnp.minimum(urgency, jnp.finfo(dtype).max), jnp.inf))
+    chosen = smallest(key, slots)
+    active = np.arange(slots)[:, None] < available
+    geometry = [candidates.point, candidates.normal, candidates.gap[None]]
+    point, normal, gap = (_filled(look_up(x, tuple(range(count)), chosen), active) for x in geometry)
+    parameters = _filled(look_up(*_pair_values(model), chosen), active)
     return Contacts(
-        index=index,
-        active=index >= 0,
-        point=stack([pick(candidates.point[i]) for i in range(3)]),
-        normal=stack([pick(candidates.normal[i]) for i in range(3)]),
-        gap=pick(candidates.gap),
-        friction=pick(take(model.pair_friction, pairs)),
-        restitution=pick(take(model.pair_restitution, pairs)),
-        restitution_threshold=pick(take(model.pair_restitution_threshold, pairs)),
-        static_friction=pick(take(model.pair_static_friction, pairs)),
-        static_friction_velocity=pick(take(model.pair_static_friction_velocity, pairs)),
-        surface_velocity=stack([pick(velocity[i]) for i in range(3)]),
-        side=_sides(topology, link_a, link_b, candidates.gap.dtype),
-        overflow=count > topology.max_contacts,
+        index=jnp.where(active, chosen, -1),
+        active=active,
+        point=point,
+        normal=normal,
+        gap=gap[0],
+        friction=parameters[0],
+        restitution=parameters[1],
+        restitution_threshold=parameters[2],
+        static_friction=parameters[3],
+        static_friction_velocity=parameters[4],
+        surface_velocity=parameters[5:8],
+        side=_sides(topology, chosen, active, dtype),
+        overflow=available > slots,
     )
 
 
-def _no_contacts(topology: Topology, candidates: Candidates, reach: jax.Array) -> Contacts:
-    shape = (topology.max_contacts, candidates.gap.shape[-1])
-    zero = jnp.zeros(shape, candidates.gap.dtype)
-    vector = jnp.zeros((3, *shape), zero.dtype)
+def _filled(values: jax.Array, active: jax.Array) -> jax.Array:
+    return fence(jnp.where(active, values, 0))
+
+
+def _pair_values(model: Model) -> tuple[jax.Array, tuple[int, ...]]:
+    """Material and surface velocity of every pair (8, npair, W), and its first candidate."""
+    pairs = model.topology.pair_geoms
+    of_a, of_b = (take(model.geom_surface_velocity, tuple(pair[k] for pair in pairs)) for k in (0, 1))
+    velocity = of_b - of_a
+    values = stack(
+        [
+            model.pair_friction,
+            model.pair_restitution,
+            model.pair_restitution_threshold,
+            model.pair_static_friction,
+            model.pair_static_friction_velocity,
+            *(velocity[i] for i in range(3)),
+        ]
+    )
+    return values, _starts(candidate_pairs(model.topology))
+
+
+def _sides(topology: Topology, chosen: jax.Array, active: jax.Array, dtype: jnp.dtype) -> jax.Array:
+    """+1 where a dof moves the link of geom b only, -1 where it moves that of geom a only, else 0: (nv, K, N)."""
+    number, _ = preorder(topology)
+    first, last = (bound[:, None, None] for bound in dof_ranges(topology))
+    moves = []
+    for k in (0, 1):
+        owners = tuple(int(number[links[k]]) for links in candidate_links(topology))
+        starts = _starts(owners)
+        values = jnp.asarray([owners[c] for c in starts], jnp.int32)[None, :, None]
+        link = jnp.where(active, look_up(values, starts, chosen)[0], -1)
+        moves.append(((first <= link) & (link <= last)).astype(dtype))
+    return fence(moves[1] - moves[0])
+
+
+def _starts(values: tuple[int, ...]) -> tuple[int, ...]:
+    """Where runs of equal values begin."""
+    return tuple(i for i, value in enumerate(values) if i == 0 or value != values[i - 1])
+
+
+def _none(topology: Topology, worlds: int, overflow: jax.Array, dtype: jnp.dtype) -> Contacts:
+    """No candidates or no slots: every slot inactive."""
+    shape = (topology.max_contacts, worlds)
+    zero, vector = jnp.zeros(shape, dtype), jnp.zeros((3, *shape), dtype)
     return Contacts(
         index=jnp.full(shape, -1, jnp.int32),
         active=jnp.zeros(shape, bool),
@@ -84,31 +116,6 @@ def _no_contacts(topology: Topology, candidates: Candidates, reach: jax.Array) -
         static_friction=zero,
         static_friction_velocity=zero,
         surface_velocity=vector,
-        side=jnp.zeros((topology.nv, *shape), zero.dtype),
-        overflow=jnp.any(reach, axis=0),
+        side=jnp.zeros((topology.nv, *shape), dtype),
+        overflow=overflow,
     )
-
-
-def _places(key: jax.Array, eligible: jax.Array) -> jax.Array:
-    """How many eligible candidates come before each one in the order (key, index), (C, N)."""
-    count = key.shape[0]
-    mine = np.arange(count)[:, None]
-    place = jnp.zeros(key.shape, jnp.int32)
-    for other in range(count):
-        earlier = jnp.where(mine > other, key[other] <= key, key[other] < key)
-        place = place + (earlier & eligible[other])
-    return place
-
-
-def _surface_velocity(model: Model) -> jax.Array:
-    """Of geom b relative to geom a of every candidate, (3, C, 1)."""
-    geoms = candidate_geoms(model.topology)
-    of_a, of_b = (take(model.geom_surface_velocity, tuple(pair[k] for pair in geoms)) for k in (0, 1))
-    return of_b - of_a
-
-
-def _sides(topology: Topology, link_a: jax.Array, link_b: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    """+1 where a dof moves link b only, -1 where link a only, else 0: (nv, K, N) from preorder numbers (K, N)."""
-    first, last = (bound[:, None, None] for bound in dof_ranges(topology))
-    moves_a, moves_b = (((first <= link) & (link <= last)).astype(dtype) for link in (link_a, link_b))
-    return moves_b - moves_a

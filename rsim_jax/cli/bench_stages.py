@@ -70,7 +70,7 @@ def _selection(model: Model, state: State, ctrl: jax.Array) -> Any:
 
 
 def _rows(model: Model, state: State, ctrl: jax.Array) -> Any:
-    motion, (_, contacts, carried) = _selection(model, state, ctrl)
+    motion, (contacts, carried) = _selection(model, state, ctrl)
     return motion, contacts, pipeline.build_rows(model, state, motion, contacts, carried)
 
 

@@ -157,7 +157,7 @@ def report_rows(
         kind=row_kinds(topology),
         index=concatenate(
             [
-                jnp.where(active, contacts.index, -1),
+                jnp.where(active, contacts.index.astype(jnp.int32), -1),
                 jnp.where(scalar_active, jnp.broadcast_to(scalar_index[:, None], zero.shape), -1),
             ]
         ),

@@ -107,7 +107,7 @@ def limit_rows(model: Model, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, ja
     above = take(model.joint_range[1], joints) - position - margin
     sign = jnp.where(below <= above, 1.0, -1.0).astype(q.dtype)
     gap = jnp.minimum(below, above)
-    cap = jnp.asarray([[LIMIT_CORRECTION[topology.joint_type[j] - 2]] for j in joints], q.dtype)
+    cap = jnp.asarray([LIMIT_CORRECTION[topology.joint_type[j] - 2] for j in joints], q.dtype).reshape(-1, 1)
     push = jnp.minimum(beta(model) * jnp.maximum(0, -gap), cap)
     start = sign * velocity
     trapezoid = topology.integrator == "trapezoid"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from rsim_jax.lanes.fence import fence, stack
+from rsim_jax.lanes.fence import stack
 from rsim_jax.lanes.vectors import dot
 
 # Two points closer than this (m) count as one: far below any geometry that is simulated, and its square is still a
@@ -18,11 +18,13 @@ def direction(v: jax.Array, fallback: jax.Array) -> tuple[jax.Array, jax.Array]:
 
     Value and derivative are finite everywhere: at coincidence they are those of a motion along the fallback.
     """
-    squared = fence(dot(v, v))
+    squared = dot(v, v)
     apart = squared >= COINCIDENT * COINCIDENT
-    length = jnp.sqrt(jnp.where(apart, squared, 1))
-    scale = stack([length, 1 / length])
-    return fence(jnp.where(apart, v * scale[1], fallback)), jnp.where(apart, scale[0], dot(v, fallback))
+    length = jnp.where(apart, jnp.sqrt(jnp.where(apart, squared, 1)), 0)
+    inverse = jnp.where(apart, 1 / jnp.sqrt(jnp.where(apart, squared, 1)), 0)
+    length, inverse = stack([length, inverse])
+    apart = length > 0
+    return jnp.where(apart, v * inverse, fallback), jnp.where(apart, length, dot(v, fallback))
 
 
 def perpendicular(u: jax.Array) -> jax.Array:

@@ -1,13 +1,15 @@
 """Narrow phase: poses of the links -> closest points of every candidate (pair, feature).
 
-The pairs of a family are worked out together as one item axis. The gap is the signed distance of the shapes less the
-pair's margin. A margin inflates both shapes alike by half of it, which leaves the midpoint of the witness points where
-it is. Normals point from geom a to geom b of the pair, a < b, whichever of them the family calls its first shape.
+The pairs of a family are worked out together as one item axis, and the last formulas, which several families share,
+for all of them at once. The gap is the signed distance of the shapes less the pair's margin. A margin inflates both
+shapes alike by half of it, which leaves the midpoint of the witness points where it is. Normals point from geom a to
+geom b of the pair, a < b, whichever of them the family calls its first shape.
 """
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -23,16 +25,22 @@ from rsim_jax.structs import Candidates, Links, Model, Topology
 FAR = 1e3  # m: the gap of a candidate that does not exist in this pose, such as the second contact of crossed capsules
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Group:
-    """The pairs of one family: geoms by the family's first and second shape, and who of them is geom b."""
+    """The pairs of one family, by its first and second shape."""
 
+    name: str
     first: tuple[int, ...]
     second: tuple[int, ...]
-    flipped: tuple[bool, ...]
+    flipped: tuple[bool, ...]  # the first shape is geom b of the pair
+    points: int
+
+    def each(self, geoms: tuple[int, ...]) -> tuple[int, ...]:
+        """One entry per candidate instead of one per pair."""
+        return tuple(g for g in geoms for _ in range(self.points))
 
 
-Result = tuple[
+Contact = tuple[
     jax.Array, jax.Array, jax.Array
 ]  # midpoint (3, C, N), normal from first to second shape, distance (C, N)
 
@@ -48,125 +56,161 @@ def detect(model: Model, links: Links) -> Candidates:
         Candidates with C entries, ordered by pair, then feature; C = 0 without pairs.
     """
     topology = model.topology
-    dtype = links.position.dtype
     if not topology.npair:
-        empty = jnp.zeros((3, 0, links.position.shape[-1]), dtype)
+        empty = jnp.zeros((3, 0, links.position.shape[-1]), links.position.dtype)
         return Candidates(point=empty, normal=empty, gap=empty[0])
     poses = GeomPoses(model, links)
-    results = [_signed(_FUNCTIONS[name](poses, group), group) for name, group in _groups(topology)]
-    point, normal, distance = (concatenate(parts, axis=-2) for parts in zip(*results, strict=True))
+    contacts, order = [], []
+    for finish, cores in _FINISHES:
+        groups = [g for g in _groups(topology) if g.name in cores]
+        if groups:
+            contacts.append(_signed(finish(poses, groups, [cores[g.name](poses, g) for g in groups]), groups))
+            order += [g.name for g in groups]
+    point, normal, distance = (_in_order(parts, order, topology) for parts in zip(*contacts, strict=True))
     return Candidates(point, normal, fence(distance - take(model.pair_margin, candidate_pairs(topology))))
 
 
-def _groups(topology: Topology) -> list[tuple[str, Group]]:
+def _groups(topology: Topology) -> list[Group]:
     families = pair_families(topology)
     groups = []
     for index in sorted(set(families)):
+        family = FAMILIES[index]
         pairs = [p for p, f in zip(topology.pair_geoms, families, strict=True) if f == index]
-        flipped = tuple(topology.geom_type[a] != FAMILIES[index].shapes[0] for a, _ in pairs)
+        flipped = tuple(topology.geom_type[a] != family.shapes[0] for a, _ in pairs)
         first = tuple(b if flip else a for (a, b), flip in zip(pairs, flipped, strict=True))
         second = tuple(a if flip else b for (a, b), flip in zip(pairs, flipped, strict=True))
-        groups.append((FAMILIES[index].name, Group(first, second, flipped)))
+        groups.append(Group(family.name, first, second, flipped, family.points))
     return groups
 
 
-def _signed(result: Result, group: Group) -> Result:
+def _signed(contact: Contact, groups: list[Group]) -> Contact:
     """Turn the normals of pairs whose geom a is the family's second shape."""
-    point, normal, distance = result
-    if any(group.flipped):
-        points = distance.shape[-2] // len(group.flipped)
-        signs = jnp.asarray([-1 if flip else 1 for flip in group.flipped for _ in range(points)], normal.dtype)
-        normal = fence(normal * signs[:, None])
+    point, normal, distance = contact
+    signs = [-1 if flip else 1 for g in groups for flip in g.flipped for _ in range(g.points)]
+    if min(signs) < 0:
+        normal = normal * jnp.asarray(signs, normal.dtype)[:, None]
     return point, normal, distance
 
 
-def _repeat(geoms: tuple[int, ...], count: int) -> tuple[int, ...]:
-    return tuple(g for g in geoms for _ in range(count))
+def _in_order(parts: list[jax.Array], names: list[str], topology: Topology) -> jax.Array:
+    """One array with the families in canonical order."""
+    joined = concatenate(parts, axis=-2) if len(parts) > 1 else fence(parts[0])
+    sizes = {g.name: len(g.first) * g.points for g in _groups(topology)}
+    starts = {name: sum(sizes[n] for n in names[:i]) for i, name in enumerate(names)}
+    return take(joined, tuple(starts[name] + i for name in sizes for i in range(sizes[name])))
 
 
-def _on_plane(poses: GeomPoses, group: Group, core: jax.Array, radius: jax.Array | None) -> Result:
-    """Contacts of core points, several for each plane of the group."""
-    planes = _repeat(group.first, core.shape[-2] // len(group.first))
+def _joined(parts: list[jax.Array], axis: int = -2) -> jax.Array:
+    """Concatenate along the items, worlds of width 1 and N mixed."""
+    worlds = max(p.shape[-1] for p in parts)
+    return concatenate([jnp.broadcast_to(p, (*p.shape[:-1], worlds)) for p in parts], axis)
+
+
+# planes: core points and their radius
+
+
+def _on_planes(poses: GeomPoses, groups: list[Group], cores: list[tuple[jax.Array, jax.Array]]) -> Contact:
+    planes = tuple(p for g in groups for p in g.each(g.first))
     normal = poses.axis(planes)
-    radius = jnp.zeros((), core.dtype) if radius is None else radius
+    core, radius = (_joined(list(parts)) for parts in zip(*cores, strict=True))
     point, distance = plane.plane_contact(normal, poses.plane_offset(planes), core, radius)
     return point, normal, distance
 
 
-def _plane_sphere(poses: GeomPoses, group: Group) -> Result:
-    return _on_plane(poses, group, poses.centre(group.second), poses.size(group.second)[0])
+def _sphere_cores(poses: GeomPoses, group: Group) -> tuple[jax.Array, jax.Array]:
+    return poses.centre(group.second), poses.size(group.second)[0]
 
 
-def _plane_capsule(poses: GeomPoses, group: Group) -> Result:
+def _capsule_cores(poses: GeomPoses, group: Group) -> tuple[jax.Array, jax.Array]:
     size = poses.size(group.second)
     core = plane.capsule_cores(poses.centre(group.second), poses.axis(group.second), size[1])
-    return _on_plane(poses, group, core, poses.size(_repeat(group.second, 2))[0])
+    return core, poses.size(group.each(group.second))[0]
 
 
-def _plane_box(poses: GeomPoses, group: Group) -> Result:
+def _box_cores(poses: GeomPoses, group: Group) -> tuple[jax.Array, jax.Array]:
     core = plane.box_cores(poses.centre(group.second), poses.columns(group.second), poses.size(group.second))
-    return _on_plane(poses, group, core, None)
+    return core, jnp.zeros((core.shape[1], 1), core.dtype)
 
 
-def _plane_cylinder(poses: GeomPoses, group: Group) -> Result:
+def _cylinder_cores(poses: GeomPoses, group: Group) -> tuple[jax.Array, jax.Array]:
     size, normal = poses.size(group.second), poses.axis(group.first)
     core = plane.cylinder_cores(poses.centre(group.second), poses.columns(group.second), size[0], size[1], normal)
-    return _on_plane(poses, group, core, None)
+    return core, jnp.zeros((core.shape[1], 1), core.dtype)
 
 
-def _sphere_sphere(poses: GeomPoses, group: Group) -> Result:
+# spheres and capsules: two points, a direction for when they coincide, and which of them exist
+
+
+def _between_rounded(poses: GeomPoses, groups: list[Group], cores: list[tuple[jax.Array, ...]]) -> Contact:
+    p, q, fallback, exists = (_joined(list(parts)) for parts in zip(*cores, strict=True))
+    radius1, radius2 = (
+        poses.size(tuple(x for g in groups for x in g.each(getattr(g, shape))))[0] for shape in ("first", "second")
+    )
+    point, normal, distance = rounded.rounded_contact(p, radius1, q, radius2, fallback)
+    return point, normal, jnp.where(exists, distance, FAR)
+
+
+def _sphere_sphere(poses: GeomPoses, group: Group) -> tuple[jax.Array, ...]:
     p, q = poses.centre(group.first), poses.centre(group.second)
-    up = jnp.asarray([0, 0, 1], p.dtype)[:, None, None]
-    return rounded.rounded_contact(p, poses.size(group.first)[0], q, poses.size(group.second)[0], up)
+    up = jnp.broadcast_to(jnp.asarray([0, 0, 1], p.dtype)[:, None, None], p.shape)
+    return p, q, up, jnp.ones(p.shape[1:], bool)
 
 
-def _sphere_capsule(poses: GeomPoses, group: Group) -> Result:
-    p, size, axis = poses.centre(group.first), poses.size(group.second), poses.axis(group.second)
-    q = rounded.closest_on_segment(p, poses.centre(group.second), axis, size[1])
-    return rounded.rounded_contact(p, poses.size(group.first)[0], q, size[0], perpendicular(axis))
+def _sphere_capsule(poses: GeomPoses, group: Group) -> tuple[jax.Array, ...]:
+    p, axis = poses.centre(group.first), poses.axis(group.second)
+    q = rounded.closest_on_segment(p, poses.centre(group.second), axis, poses.size(group.second)[1])
+    return p, q, perpendicular(axis), jnp.ones(p.shape[1:], bool)
 
 
-def _capsule_capsule(poses: GeomPoses, group: Group) -> Result:
+def _capsule_capsule(poses: GeomPoses, group: Group) -> tuple[jax.Array, ...]:
     size1, size2 = poses.size(group.first), poses.size(group.second)
-    axis1 = poses.axis(group.first)
     p, q, exists = rounded.closest_on_segments(
-        poses.centre(group.first), axis1, size1[1],
+        poses.centre(group.first), poses.axis(group.first), size1[1],
         poses.centre(group.second), poses.axis(group.second), size2[1],
         size1[0] + size2[0],
     )  # fmt: skip
-    twice = _repeat(tuple(range(len(group.first))), 2)
-    radius1, radius2 = take(size1[0], twice), take(size2[0], twice)
-    point, normal, distance = rounded.rounded_contact(p, radius1, q, radius2, take(perpendicular(axis1), twice))
-    return point, normal, fence(jnp.where(exists, distance, FAR))
+    return p, q, perpendicular(poses.axis(group.each(group.first))), exists
 
 
-def _sphere_box(poses: GeomPoses, group: Group) -> Result:
-    core, radius = poses.centre(group.first), poses.size(group.first)[0]
-    boxes = group.second
-    return box.box_contact(core, radius, poses.centre(boxes), poses.columns(boxes), poses.size(boxes))
+# boxes: points on the axis of a capsule or the centre of a sphere, and which of them exist
 
 
-def _capsule_box(poses: GeomPoses, group: Group) -> Result:
+def _on_boxes(poses: GeomPoses, groups: list[Group], cores: list[tuple[jax.Array, jax.Array]]) -> Contact:
+    core, exists = (_joined(list(parts)) for parts in zip(*cores, strict=True))
+    rounds, boxes = (tuple(x for g in groups for x in g.each(getattr(g, shape))) for shape in ("first", "second"))
+    point, normal, distance = box.box_contact(
+        core, poses.size(rounds)[0], poses.centre(boxes), poses.columns(boxes), poses.size(boxes)
+    )
+    return point, normal, jnp.where(exists, distance, FAR)
+
+
+def _sphere_box(poses: GeomPoses, group: Group) -> tuple[jax.Array, jax.Array]:
+    core = poses.centre(group.first)
+    return core, jnp.ones(core.shape[1:], bool)
+
+
+def _capsule_box(poses: GeomPoses, group: Group) -> tuple[jax.Array, jax.Array]:
     centre, axis, size = poses.centre(group.first), poses.axis(group.first), poses.size(group.first)
     columns = poses.columns(group.second)
-    local = box.to_box(columns, fence(centre - poses.centre(group.second)))
+    local = box.to_box(columns, centre - poses.centre(group.second))
     s, exists = box.capsule_cores(local, box.to_box(columns, axis), size[1], size[0], poses.size(group.second))
-    core = fence((centre[:, :, None] + axis[:, :, None] * s).reshape(3, -1, s.shape[-1]))
-    boxes = _repeat(group.second, 2)
-    point, normal, distance = box.box_contact(
-        core, poses.size(_repeat(group.first, 2))[0], poses.centre(boxes), poses.columns(boxes), poses.size(boxes)
-    )
-    return point, normal, fence(jnp.where(exists.reshape(distance.shape), distance, FAR))
+    core = centre[:, :, None] + axis[:, :, None] * s
+    return core.reshape(3, -1, core.shape[-1]), exists.reshape(-1, exists.shape[-1])
 
 
-_FUNCTIONS = {
-    "plane_sphere": _plane_sphere,
-    "plane_capsule": _plane_capsule,
-    "plane_box": _plane_box,
-    "plane_cylinder": _plane_cylinder,
-    "sphere_sphere": _sphere_sphere,
-    "sphere_capsule": _sphere_capsule,
-    "sphere_box": _sphere_box,
-    "capsule_capsule": _capsule_capsule,
-    "capsule_box": _capsule_box,
-}
+_FINISHES: list[tuple[Callable[..., Contact], dict[str, Callable[..., tuple[jax.Array, ...]]]]] = [
+    (
+        _on_planes,
+        {
+            "plane_sphere": _sphere_cores,
+            "plane_capsule": _capsule_cores,
+            "plane_box": _box_cores,
+            "plane_cylinder": _cylinder_cores,
+        },
+    ),
+    (
+        _between_rounded,
+        {"sphere_sphere": _sphere_sphere, "sphere_capsule": _sphere_capsule, "capsule_capsule": _capsule_capsule},
+    ),
+    (_on_boxes, {"sphere_box": _sphere_box, "capsule_box": _capsule_box}),
+]

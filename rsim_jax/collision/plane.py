@@ -1,7 +1,7 @@
 """Planes against spheres, capsules, boxes and cylinders.
 
-Each shape is first turned into core points with a radius: sphere centres, the two ends of a capsule, the eight
-corners of a box, four points of a cylinder's rims. One formula then serves them all.
+Each shape is first turned into core points with a radius: the centre of a sphere, the two ends of a capsule, the
+eight corners of a box, four points of a cylinder's rims. One formula then serves them all.
 """
 
 from __future__ import annotations
@@ -50,15 +50,13 @@ def cylinder_cores(
     leaning = squared >= STANDING * STANDING
     inverse = 1 / jnp.sqrt(jnp.where(leaning, squared, 1))
     lowest = fence(jnp.where(leaning, descent * inverse, columns[0]))
-    sideways = stack(
-        [axis[(i + 1) % 3] * lowest[(i + 2) % 3] - axis[(i + 2) % 3] * lowest[(i + 1) % 3] for i in range(3)]
-    )
+    sideways = [axis[(i + 1) % 3] * lowest[(i + 2) % 3] - axis[(i + 2) % 3] * lowest[(i + 1) % 3] for i in range(3)]
     return _features(
         centre,
         [
             (half_length * axis, (1, -1, 1, 1)),
             (radius * lowest, (1, 1, -0.5, -0.5)),
-            (radius * sideways, (0, 0, math.sqrt(0.75), -math.sqrt(0.75))),
+            (radius * stack(sideways), (0, 0, math.sqrt(0.75), -math.sqrt(0.75))),
         ],
     )
 
@@ -76,12 +74,12 @@ def plane_contact(
         (3, C, N) and (C, N), m
     """
     distance = fence(dot(normal, core) - offset - radius)
-    return fence(core - normal * (radius + 0.5 * distance)), distance
+    return core - normal * (radius + 0.5 * distance), distance
 
 
 def _features(centre: jax.Array, terms: list[tuple[jax.Array, tuple[float, ...]]]) -> jax.Array:
     """centre + sum of term times the feature's coefficient, features of a pair side by side: (3, P F, N)."""
     points = centre[:, :, None]
     for vector, coefficients in terms:
-        points = points + jnp.asarray(coefficients, centre.dtype)[:, None] * fence(vector)[:, :, None]
-    return fence(points.reshape(3, -1, points.shape[-1]))
+        points = points + jnp.asarray(coefficients, centre.dtype)[:, None] * vector[:, :, None]
+    return points.reshape(3, -1, points.shape[-1])

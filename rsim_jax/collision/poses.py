@@ -42,15 +42,15 @@ class GeomPoses:
 
     def centre(self, geoms: tuple[int, ...]) -> jax.Array:
         """(3, item, N) m."""
-        return take(self._centre, tuple(self._where[g] for g in geoms))
+        return _take(self._centre, tuple(self._where[g] for g in geoms))
 
     def axis(self, geoms: tuple[int, ...]) -> jax.Array:
         """z axes of planes and capsules, (3, item, N), unit."""
-        return take(self._axis, tuple(self._axis_where[g] for g in geoms))
+        return _take(self._axis, tuple(self._axis_where[g] for g in geoms))
 
     def columns(self, geoms: tuple[int, ...]) -> jax.Array:
         """x, y and z axes of boxes and cylinders, (axis, 3, item, N), unit."""
-        return take(self._frame, tuple(self._frame_where[g] for g in geoms))
+        return _take(self._frame, tuple(self._frame_where[g] for g in geoms))
 
     def size(self, geoms: tuple[int, ...]) -> jax.Array:
         """MuJoCo's three size numbers, (3, item, W) m."""
@@ -61,4 +61,13 @@ class GeomPoses:
 
         Taken once per plane, so that far from the world's origin large numbers meet only the normal's exact zeros.
         """
-        return fence(dot(self.axis(geoms), self.centre(geoms)))
+        planes = tuple(sorted(set(geoms)))
+        offset = fence(dot(self.axis(planes), self.centre(planes)))
+        return _take(offset, tuple(planes.index(g) for g in geoms))
+
+
+def _take(x: jax.Array, index: tuple[int, ...]) -> jax.Array:
+    """Items `index`; one geom in all pairs, such as the ground, costs no copy."""
+    if len(set(index)) == 1:
+        x, index = x[..., index[0] : index[0] + 1, :], (0,) * len(index)
+    return take(x, index)

@@ -1,4 +1,4 @@
-"""Spheres and capsules against each other: a radius around two closest points of points or segments.
+"""Spheres and capsules against each other: radii around two closest points of points or segments.
 
 Two capsules get two contacts while they are nearly parallel, at the ends of their overlap, or the upper one would
 tip. As the angle grows from FULL to NONE (sines) both slide to the one closest pair of points, where the second
@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from rsim_jax.collision.directions import direction
-from rsim_jax.lanes.fence import fence, stack
+from rsim_jax.lanes.fence import stack
 from rsim_jax.lanes.vectors import dot
 
 FULL = 2e-3  # sine of the angle between axes below which the contacts are at the very ends of the overlap
@@ -22,7 +22,7 @@ DISTINCT = 1e-3  # two points of a pair closer than this part of its radii are o
 def closest_on_segment(point: jax.Array, centre: jax.Array, axis: jax.Array, half_length: jax.Array) -> jax.Array:
     """The point of a segment closest to `point`, all (3, P, N)."""
     along = dot(axis, [point[i] - centre[i] for i in range(3)])
-    return fence(centre + axis * fence(jnp.clip(along, -half_length, half_length)))
+    return centre + axis * jnp.clip(along, -half_length, half_length)
 
 
 def closest_on_segments(
@@ -45,8 +45,8 @@ def closest_on_segments(
     Returns:
         points p and q, (3, 2 P, N) each, pair by pair, and whether each exists, (2 P, N).
     """
-    d = fence(centre2 - centre1)
-    normal = fence(stack(_cross(axis1, axis2)))
+    d = [centre2[i] - centre1[i] for i in range(3)]
+    normal = _cross(axis1, axis2)
     cosine, d1, d2, sine2, line = stack(
         [dot(axis1, axis2), dot(d, axis1), dot(d, axis2), dot(normal, normal), dot(_cross(d, axis2), normal)]
     )
@@ -65,9 +65,9 @@ def closest_on_segments(
     )
     share = jnp.where(high > low, share, 0)
     s = stack([closest + share * (low - closest), closest + share * (high - closest)], axis=-2)
-    t = fence(jnp.clip(cosine[:, None] * s - d2[:, None], -half2[:, None], half2[:, None]))
-    p = fence(centre1[:, :, None] + axis1[:, :, None] * s)
-    q = fence(centre2[:, :, None] + axis2[:, :, None] * t)
+    t = jnp.clip(cosine[:, None] * s - d2[:, None], -half2[:, None], half2[:, None])
+    p = centre1[:, :, None] + axis1[:, :, None] * s
+    q = centre2[:, :, None] + axis2[:, :, None] * t
     second = s[:, 1] - s[:, 0] > DISTINCT * radii
     exists = stack([jnp.ones_like(second), second], axis=-2)
     return _flat(p), _flat(q), _flat(exists)
@@ -84,9 +84,9 @@ def rounded_contact(
     Returns:
         (3, C, N), (3, C, N) and (C, N)
     """
-    normal, length = direction(fence(q - p), fallback)
-    point = fence(0.5 * (p + q) + 0.5 * (radius1 - radius2) * normal)
-    return point, normal, fence(length - radius1 - radius2)
+    normal, length = direction(q - p, fallback)
+    point = 0.5 * (p + q) + 0.5 * (radius1 - radius2) * normal
+    return point, normal, length - radius1 - radius2
 
 
 def _cross(a: jax.Array, b: jax.Array) -> list[jax.Array]:

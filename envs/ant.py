@@ -70,7 +70,7 @@ class Ant(Task):
             info={},
         )
 
-    def is_healthy(self, state: State) -> Bool[Array, "N"]:
+    def is_healthy(self, state: State) -> Bool[Array, " N"]:
         """Torso height inside its range (bounds included)."""
         low, high = self.healthy_z_range
         return (low <= state.q[2]) & (state.q[2] <= high)

@@ -24,16 +24,16 @@ class BatchState:
     """
 
     task: TaskState
-    reward: Float[Array, "N"]
-    terminated: Bool[Array, "N"]  # the task ended: no value beyond this step
-    truncated: Bool[Array, "N"]  # the time limit ended it: bootstrap from final_obs (both may be true)
+    reward: Float[Array, " N"]
+    terminated: Bool[Array, " N"]  # the task ended: no value beyond this step
+    truncated: Bool[Array, " N"]  # the time limit ended it: bootstrap from final_obs (both may be true)
     final_obs: Float[Array, "d N"]  # true observation after the last step; equals obs where no reset happened
-    terms: dict[str, Float[Array, "N"]]
+    terms: dict[str, Float[Array, " N"]]
     info: dict[str, Array]
-    episode_return: Float[Array, "N"]  # sum of rewards of the last step's episode up to and including that step
-    episode_length: Int[Array, "N"]  # number of its steps; on finished worlds these two are the episode's totals
-    running_return: Float[Array, "N"]  # the same two for the episode that continues: 0 after a reset
-    running_length: Int[Array, "N"]
+    episode_return: Float[Array, " N"]  # sum of rewards of the last step's episode up to and including that step
+    episode_length: Int[Array, " N"]  # number of its steps; on finished worlds these two are the episode's totals
+    running_return: Float[Array, " N"]  # the same two for the episode that continues: 0 after a reset
+    running_length: Int[Array, " N"]
 
     @property
     def obs(self) -> Float[Array, "d N"]:
@@ -41,7 +41,7 @@ class BatchState:
         return self.task.obs
 
     @property
-    def done(self) -> Bool[Array, "N"]:
+    def done(self) -> Bool[Array, " N"]:
         return self.terminated | self.truncated
 
     def replace(self, **fields: Any) -> BatchState:
@@ -86,10 +86,12 @@ class BatchedTask:
         """
         return self.finish_same_step(self.advance(state, action))
 
+    @jax.jit
     def finish_same_step(self, after: BatchState) -> BatchState:
         """Restart the worlds that the step finished."""
         return self.restart(after, after.done)
 
+    @jax.jit
     def finish_next_step(self, before: BatchState, after: BatchState) -> BatchState:
         """Restart the worlds that had finished before the step: its action did not count for them.
 
@@ -98,13 +100,17 @@ class BatchedTask:
         pending = before.done
         return select(pending, self._begun(self.restart(before, pending)), after)
 
+    @jax.jit
     def finish_live(self, before: BatchState, after: BatchState) -> BatchState:
         """Worlds that had finished before the step wait, with reward 0, to be restarted."""
         return select(before.done, before.replace(reward=jnp.zeros_like(before.reward)), after)
 
     def advance(self, state: BatchState, action: Float[Array, "nu N"]) -> BatchState:
         """One step of every world, no reset."""
-        task = self.task.step(state.task, action)
+        return self._counted(state, self.task.step(state.task, action))
+
+    @jax.jit
+    def _counted(self, state: BatchState, task: TaskState) -> BatchState:
         length = state.running_length + 1
         total = state.running_return + task.reward
         return BatchState(
@@ -121,7 +127,8 @@ class BatchedTask:
             running_length=length,
         )
 
-    def restart(self, state: BatchState, mask: Bool[Array, "N"]) -> BatchState:
+    @jax.jit
+    def restart(self, state: BatchState, mask: Bool[Array, " N"]) -> BatchState:
         """Restart the worlds of `mask` from their own streams; what the last step produced stays readable."""
         fresh = self.task.restart(state.task.key)
         return state.replace(
@@ -130,7 +137,8 @@ class BatchedTask:
             running_length=jnp.where(mask, 0, state.running_length),
         )
 
-    def restart_all(self, keys: Key[Array, "N"]) -> BatchState:
+    @jax.jit
+    def restart_all(self, keys: Key[Array, " N"]) -> BatchState:
         """Start every world from its own key."""
         task = self.task.restart(keys)
         zero = jnp.zeros_like(task.reward)
@@ -150,7 +158,8 @@ class BatchedTask:
             running_length=count,
         )
 
-    def reset_some(self, state: BatchState, mask: Bool[Array, "N"], keys: Key[Array, "N"] | None) -> BatchState:
+    @jax.jit
+    def reset_some(self, state: BatchState, mask: Bool[Array, " N"], keys: Key[Array, " N"] | None) -> BatchState:
         """Restart the worlds of `mask`, as a user's reset does: flags, reward and statistics begin again there.
 
         Args:
@@ -174,7 +183,7 @@ class BatchedTask:
             episode_length=jnp.zeros_like(state.episode_length),
         )
 
-    def _out_of_time(self, length: Int[Array, "N"]) -> Bool[Array, "N"]:
+    def _out_of_time(self, length: Int[Array, " N"]) -> Bool[Array, " N"]:
         if self.max_episode_steps is None:
             return jnp.zeros(length.shape, bool)
         return length >= jnp.asarray(self.max_episode_steps, length.dtype)
@@ -183,7 +192,7 @@ class BatchedTask:
 BatchedTask = record(BatchedTask, static=("max_episode_steps",))
 
 
-def select(mask: Bool[Array, "N"], a: Any, b: Any) -> Any:
+def select(mask: Bool[Array, " N"], a: Any, b: Any) -> Any:
     """Per world a where mask, else b, for two records of one structure; leaves shared by all worlds come from a."""
     worlds = mask.shape[0]
 

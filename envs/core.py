@@ -7,6 +7,7 @@ for all tasks of one class with equal parameters. Everything here has the world 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -26,9 +27,9 @@ class Outcome:
     """What one step of a task produced. Tasks fill it; `Task` completes it and guards it."""
 
     obs: Float[Array, "d N"]
-    reward: Float[Array, "N"]
-    terminated: Bool[Array, "N"]
-    terms: dict[str, Float[Array, "N"]]  # reward terms and measurements, one number per world
+    reward: Float[Array, " N"]
+    terminated: Bool[Array, " N"]
+    terms: dict[str, Float[Array, " N"]]  # reward terms and measurements, one number per world
     info: dict[str, Array]  # further arrays, world last
 
 
@@ -39,12 +40,12 @@ class TaskState:
     """One moment of N worlds of a task."""
 
     physics: State
-    key: Key[Array, "N"]  # each world's own stream of random numbers
+    key: Key[Array, " N"]  # each world's own stream of random numbers
     parameters: dict[str, Array]  # this episode's randomised model leaves, last axis N
     obs: Float[Array, "d N"]
-    reward: Float[Array, "N"]
-    terminated: Bool[Array, "N"]
-    terms: dict[str, Float[Array, "N"]]
+    reward: Float[Array, " N"]
+    terminated: Bool[Array, " N"]
+    terms: dict[str, Float[Array, " N"]]
     info: dict[str, Array]  # `not_finite` (N,) bool and what the task adds
 
     def replace(self, **fields: Any) -> TaskState:
@@ -85,7 +86,7 @@ class Task:
 
     # What a task defines
 
-    def initial(self, keys: Key[Array, "N"]) -> tuple[Float[Array, "nq N"], Float[Array, "nv N"]]:
+    def initial(self, keys: Key[Array, " N"]) -> tuple[Float[Array, "nq N"], Float[Array, "nv N"]]:
         """Positions and velocities at the start of an episode, drawn from each world's key."""
         raise NotImplementedError
 
@@ -134,7 +135,7 @@ class Task:
         return self.model.nu
 
     @property
-    def action_range(self) -> tuple[Float[Array, "nu"], Float[Array, "nu"]]:
+    def action_range(self) -> tuple[Float[Array, " nu"], Float[Array, " nu"]]:
         """Lowest and highest control of each actuator."""
         return self.model.actuator_ctrl_range[0, :, 0], self.model.actuator_ctrl_range[1, :, 0]
 
@@ -146,21 +147,23 @@ class Task:
         """Start an episode in every world; world i draws from fold_in(key, i) whatever the number of worlds."""
         return self.restart(world_keys(key, num_worlds))
 
-    def restart(self, keys: Key[Array, "N"]) -> TaskState:
+    @jax.jit
+    def restart(self, keys: Key[Array, " N"]) -> TaskState:
         """Start an episode in every world from its own key; the state keeps the rest of each stream."""
         kept, starts, leaves = split_keys(keys, 3)
         parameters = draw_leaves(self.model, self.randomize, leaves)
-        model = self.model.replace(**parameters) if parameters else self.model
         q, qd = self.initial(starts)
-        physics = rsim.make_state(model, keys.shape[0]).replace(q=q, qd=qd)
+        physics = rsim.make_state(self.model, keys.shape[0]).replace(q=q, qd=qd)
         action = jnp.zeros((self.action_size, keys.shape[0]), self.dtype)
-        return self._state(model, physics, physics, action, kept, parameters, fresh=True)
+        return self._judged(physics, physics, action, kept, parameters, fresh=True)
 
     def step(self, state: TaskState, action: Float[Array, "nu N"]) -> TaskState:
         """`frame_skip` physics steps under one action, then the outcome.
 
         A world whose state or outcome stops being finite ends: it keeps its last finite pose, `terminated` and
         `info["not_finite"]` are true, its reward is 0.
+
+        Outside of `jax.jit` the physics is a program of its own, one for all numbers of worlds.
 
         Raises:
             ValueError: for an action of the wrong shape.
@@ -169,23 +172,24 @@ class Task:
         if action.shape != (self.action_size, worlds):
             raise ValueError(f"action has shape {action.shape}, expected (nu, N) = {(self.action_size, worlds)}")
         action = jnp.asarray(action, self.dtype)
-        model = self.model.replace(**state.parameters) if state.parameters else self.model
         ctrls = jnp.broadcast_to(action, (self.frame_skip, *action.shape))
-        physics, _ = rsim.rollout(model, state.physics, ctrls, output=_nothing)
-        return self._state(model, state.physics, physics, action, state.key, state.parameters, fresh=False)
+        physics, _ = rsim.rollout(self._robot(state.parameters), state.physics, ctrls, output=_nothing)
+        return self._judged(state.physics, physics, action, state.key, state.parameters, fresh=False)
 
-    def _state(
-        self,
-        model: Model,
-        before: State,
-        after: State,
-        action: Array,
-        key: Array,
-        parameters: dict[str, Array],
-        fresh: bool,
+    def _robot(self, parameters: dict[str, Array]) -> Model:
+        """The model with this episode's leaves."""
+        return self._randomized(parameters) if parameters else self.model
+
+    @jax.jit
+    def _randomized(self, parameters: dict[str, Array]) -> Model:
+        return self.model.replace(**parameters)
+
+    @functools.partial(jax.jit, static_argnames="fresh")
+    def _judged(
+        self, before: State, after: State, action: Array, key: Array, parameters: dict[str, Array], fresh: bool
     ) -> TaskState:
         """The guarded outcome as a state; `fresh` blanks what only a step can have."""
-        outcome = self.outcome(model, before, after, action)
+        outcome = self.outcome(self._robot(parameters), before, after, action)
         dtype, worlds = self.dtype, action.shape[1]
         terms = {name: _lane(value, dtype, worlds) for name, value in outcome.terms.items()}
         reward = _lane(outcome.reward, dtype, worlds)
@@ -207,23 +211,24 @@ class Task:
         )
 
 
-def world_keys(key: Key[Array, ""], num_worlds: int) -> Key[Array, "N"]:
+@functools.partial(jax.jit, static_argnames="num_worlds")
+def world_keys(key: Key[Array, ""], num_worlds: int) -> Key[Array, " N"]:
     """World i's stream: fold_in(key, i)."""
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(num_worlds, dtype=jnp.uint32))
 
 
-def uniform(keys: Key[Array, "N"], size: int, scale: float, dtype: Any) -> Float[Array, "size N"]:
+def uniform(keys: Key[Array, " N"], size: int, scale: float, dtype: Any) -> Float[Array, "size N"]:
     """Uniform in [-scale, scale), each world from its own key."""
     draw = jax.vmap(lambda key: jax.random.uniform(key, (size,), dtype, -scale, scale), out_axes=-1)
     return draw(keys)
 
 
-def normal(keys: Key[Array, "N"], size: int, scale: float, dtype: Any) -> Float[Array, "size N"]:
+def normal(keys: Key[Array, " N"], size: int, scale: float, dtype: Any) -> Float[Array, "size N"]:
     """Normal with mean 0 and standard deviation `scale`, each world from its own key."""
     return scale * jax.vmap(lambda key: jax.random.normal(key, (size,), dtype), out_axes=-1)(keys)
 
 
-def free_start(model: Model, keys: Key[Array, "N"], scale: float) -> Float[Array, "nq N"]:
+def free_start(model: Model, keys: Key[Array, " N"], scale: float) -> Float[Array, "nq N"]:
     """The model's default pose plus uniform noise in [-scale, scale) on every entry, quaternions made unit again."""
     q = model.default_q + uniform(keys, model.nq, scale, model.dtype)
     for kind, start in zip(model.topology.joint_type, model.topology.joint_qadr, strict=True):
@@ -233,7 +238,7 @@ def free_start(model: Model, keys: Key[Array, "N"], scale: float) -> Float[Array
     return q
 
 
-def split_keys(keys: Key[Array, "N"], count: int = 2) -> tuple[Key[Array, "N"], ...]:
+def split_keys(keys: Key[Array, " N"], count: int = 2) -> tuple[Key[Array, " N"], ...]:
     """`count` independent keys per world."""
     split = jax.vmap(lambda key: jax.random.split(key, count), out_axes=-1)(keys)
     return tuple(split[i] for i in range(count))

@@ -102,7 +102,7 @@ class Humanoid(Task):
             parts.append(wrench)
         return concatenate(parts)
 
-    def is_healthy(self, state: State) -> Bool[Array, "N"]:
+    def is_healthy(self, state: State) -> Bool[Array, " N"]:
         """Torso height inside its range (bounds excluded)."""
         low, high = self.healthy_z_range
         return (low < state.q[2]) & (state.q[2] < high)

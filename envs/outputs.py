@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import AutoresetMode
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Key
 
 from rsim_jax.envs.batch import BatchedTask, BatchState
 from rsim_jax.envs.core import TaskState, world_keys
@@ -24,7 +24,7 @@ Transition = tuple[Array, Array, Array, Array, Info]
 
 
 @jax.jit
-def start(batched: BatchedTask, keys: Key[Array, "N"]) -> tuple[BatchState, Array, Info]:
+def start(batched: BatchedTask, keys: Key[Array, " N"]) -> tuple[BatchState, Array, Info]:
     """Reset every world: state, observations (N, d), info."""
     state = batched.restart_all(keys)
     return state, state.obs.T, _reset_info(batched, state, jnp.ones(keys.shape, bool))
@@ -32,17 +32,11 @@ def start(batched: BatchedTask, keys: Key[Array, "N"]) -> tuple[BatchState, Arra
 
 @jax.jit
 def restart(
-    batched: BatchedTask, state: BatchState, mask: Bool[Array, "N"], keys: Key[Array, "N"]
+    batched: BatchedTask, state: BatchState, mask: Bool[Array, " N"], keys: Key[Array, " N"]
 ) -> tuple[BatchState, Array, Info]:
     """Reset the worlds of `mask`, each with the key given: state, all observations (N, d), info of the mask."""
     state = batched.reset_some(state, mask, keys)
     return state, state.obs.T, _reset_info(batched, state, mask)
-
-
-@jax.jit
-def advance(batched: BatchedTask, state: BatchState, action: Float[Array, "N nu"]) -> BatchState:
-    """One step of every world without any reset: the physics, shared by all modes and the single environment."""
-    return batched.advance(state, action.T)
 
 
 @functools.partial(jax.jit, static_argnames=("mode", "statistics"))
@@ -81,7 +75,7 @@ def _held(mode: AutoresetMode, pending: Array) -> Array:
     return pending & (mode is AutoresetMode.DISABLED)
 
 
-def _task_info(batched: BatchedTask, task: TaskState, stepped: Bool[Array, "N"]) -> Info:
+def _task_info(batched: BatchedTask, task: TaskState, stepped: Bool[Array, " N"]) -> Info:
     """Terms and info of every world; what only a step measures is masked out where there was a reset."""
     everywhere = jnp.ones_like(stepped)
     always = (*batched.task.state_terms, *task.info)
@@ -91,20 +85,20 @@ def _task_info(batched: BatchedTask, task: TaskState, stepped: Bool[Array, "N"])
     return info
 
 
-def _reset_info(batched: BatchedTask, state: BatchState, mask: Bool[Array, "N"]) -> Info:
+def _reset_info(batched: BatchedTask, state: BatchState, mask: Bool[Array, " N"]) -> Info:
     """What is known of freshly reset worlds: state terms and info, nothing that only a step measures."""
     named = {name: state.task.terms[name] for name in batched.task.state_terms}
     return _masked(named | state.task.info, mask)
 
 
-def _masked(values: dict[str, Array], mask: Bool[Array, "N"]) -> Info:
+def _masked(values: dict[str, Array], mask: Bool[Array, " N"]) -> Info:
     info: Info = {}
     for name, value in values.items():
         info |= _pair(name, jnp.moveaxis(value, -1, 0), mask)
     return info
 
 
-def _pair(name: str, value: Any, mask: Bool[Array, "N"]) -> Info:
+def _pair(name: str, value: Any, mask: Bool[Array, " N"]) -> Info:
     """A key of Gymnasium's vector info and its mask."""
     return {name: value, f"_{name}": mask}
 
@@ -122,13 +116,13 @@ def seed_words(seeds: Sequence[int]) -> np.ndarray:
 
 
 @functools.partial(jax.jit, static_argnames="num_worlds")
-def keys_of_seed(words: Any, num_worlds: int) -> Key[Array, "N"]:
+def keys_of_seed(words: Any, num_worlds: int) -> Key[Array, " N"]:
     """World i's stream for one seed, given as its low and high 32 bits: fold_in(key(seed), i)."""
     return world_keys(_seed_key(words), num_worlds)
 
 
 @jax.jit
-def keys_of_seeds(words: Any) -> Key[Array, "N"]:
+def keys_of_seeds(words: Any) -> Key[Array, " N"]:
     """The streams of worlds that each have a seed (N, 2): what world 0 of that seed would have."""
     return jax.vmap(lambda word: jax.random.fold_in(_seed_key(word), 0))(jnp.asarray(words))
 

@@ -27,7 +27,7 @@ class PlanarRunner(Task):
     reset_noise_scale: float = 5e-3
     exclude_current_positions_from_observation: bool = True
 
-    def is_healthy(self, state: State) -> Bool[Array, "N"]:
+    def is_healthy(self, state: State) -> Bool[Array, " N"]:
         """Whether the robot may go on."""
         raise NotImplementedError
 

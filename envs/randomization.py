@@ -10,7 +10,7 @@ from rsim_jax.structs import Model
 Ranges = tuple[tuple[str, float, float], ...]
 
 
-def draw_leaves(model: Model, ranges: Ranges, keys: Key[Array, "N"]) -> dict[str, Array]:
+def draw_leaves(model: Model, ranges: Ranges, keys: Key[Array, " N"]) -> dict[str, Array]:
     """Model leaves multiplied by random factors, last axis N, for `model.replace`.
 
     Every item (body, dof, actuator ...) of a leaf has its own factor, uniform in [low, high] and shared by the item's

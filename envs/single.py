@@ -85,7 +85,7 @@ class RsimEnv(gym.Env):
         """One step: observation, reward, terminated, truncated (always False here), info."""
         state = self.state
         actions = as_actions(action, self.action_space.shape, self.task.dtype)[None]
-        self._state = outputs.advance(self._batched, state, actions)
+        self._state = self._batched.advance(state, actions.T)
         obs, reward, terminated, _, info = jax.device_get(outputs.plain(self._batched, self._state))
         return np.array(obs[0]), float(reward[0]), bool(terminated[0]), False, _of_one_world(info)
 

@@ -143,7 +143,7 @@ class RsimVectorEnv(gym.vector.VectorEnv):
         actions = as_actions(actions, self.action_space.shape, self.task.dtype)
         if self.autoreset_mode is AutoresetMode.DISABLED and self.output == "numpy":
             self._refuse_finished(state)
-        after = outputs.advance(self._batched, state, actions)
+        after = self._batched.advance(state, actions.T)
         self._state, transition = outputs.finish(
             self._batched, state, after, mode=self.autoreset_mode, statistics=self.episode_statistics
         )

@@ -40,11 +40,11 @@ def test_steps_leave_no_arrays_behind():
 
 def test_closed_environments_leave_no_arrays_and_no_programs_behind():
     run(Drifter(), 64, 5, 1)
-    start, programs = alive(), outputs.advance._cache_size()
+    start, programs = alive(), outputs.finish._cache_size()
     for _ in range(20):
         run(Drifter(), 64, 5, 1)
         assert abs(alive() - start) <= 5
-    assert outputs.advance._cache_size() == programs
+    assert outputs.finish._cache_size() == programs
 
 
 @pytest.mark.slow

@@ -74,9 +74,8 @@ def test_scan_equals_single_steps(batched):
     rolled, rows = jax.jit(lambda b, s: jax.lax.scan(lambda s, a: ((n := b.step(s, a)), n.final_obs), s, actions))(
         batched, state
     )
-    step = jax.jit(lambda b, s, a: b.step(s, a))
     for t, action in enumerate(actions):
-        state = step(batched, state, action)
+        state = batched.step(state, action)
         np.testing.assert_allclose(state.final_obs, rows[t], atol=1e-6)
     np.testing.assert_allclose(state.obs, rolled.obs, atol=1e-6)
     np.testing.assert_array_equal(state.running_length, rolled.running_length)
@@ -86,10 +85,9 @@ def test_final_observation_and_statistics(batched):
     """The batch layer reports the true last observation; totals restart with the episode."""
     state = batched.reset(jax.random.key(0), 3)
     action = jnp.full((2, 3), 0.5)
-    step = jax.jit(lambda b, s, a: b.step(s, a))
     sums = np.zeros(3)
     for t in range(1, 12):
-        state = step(batched, state, action)
+        state = batched.step(state, action)
         sums += np.asarray(state.reward)
         assert (np.asarray(state.episode_length) == (t - 1) % 5 + 1).all()
         np.testing.assert_allclose(state.episode_return, sums, rtol=1e-5)
@@ -105,15 +103,14 @@ def test_final_observation_and_statistics(batched):
 def test_a_world_that_stops_being_finite_ends_alone(arm):
     """NaN velocity in world 1, NaN action in world 2: both end with finite rows, the others keep their bits."""
     batched = BatchedTask(arm, 100)
-    step = jax.jit(lambda b, s, a: b.step(s, a))
     clean = sick = batched.reset(jax.random.key(0), 4)
     action = jnp.full((2, 4), 0.3)
     for t in range(6):
-        clean = step(batched, clean, action)
+        clean = batched.step(clean, action)
         if t == 2:
             physics = sick.task.physics
             sick = sick.replace(task=sick.task.replace(physics=physics.replace(qd=physics.qd.at[0, 1].set(jnp.nan))))
-        sick = step(batched, sick, action.at[1, 2].set(jnp.nan) if t == 2 else action)
+        sick = batched.step(sick, action.at[1, 2].set(jnp.nan) if t == 2 else action)
         ended = [False, t == 2, t == 2, False]
         assert sick.terminated.tolist() == ended and sick.info["not_finite"].tolist() == ended
         assert all(np.isfinite(x).all() for x in (sick.obs, sick.final_obs, sick.reward, sick.terms["reach"]))
@@ -131,10 +128,8 @@ def test_randomised_masses_differ_by_world_and_episode(arm):
     ratio = masses[1:] / np.asarray(arm.model.body_mass)[1:]
     assert 0.5 <= ratio.min() < 0.6 and 1.4 < ratio.max() <= 1.5
     np.testing.assert_array_equal(batched.reset(jax.random.key(0), 5).task.parameters["body_mass"], masses[:, :5])
-    step = jax.jit(lambda b, s, a: b.step(s, a))
     for _ in range(3):
-        after = step(batched, state, jnp.full((2, 64), 1.0))
-        state = after
+        state = batched.step(state, jnp.full((2, 64), 1.0))
     assert (np.asarray(state.task.parameters["body_mass"])[1] != masses[1]).all()
 
 
@@ -144,7 +139,8 @@ def test_a_heavier_arm_turns_more_slowly(arm):
     gains = []
     for task in (light, heavy):
         state = task.restart(outputs.keys_of_seed(np.array([0, 0], np.uint32), 2))
-        state = state.replace(physics=state.physics.replace(q=jnp.zeros((2, 2)), qd=jnp.zeros((2, 2))))
+        rest = jnp.zeros_like(state.physics.q)
+        state = state.replace(physics=state.physics.replace(q=rest, qd=rest))
         gains.append(np.asarray(task.step(state, jnp.array([[1.0, 1.0], [0.0, 0.0]])).physics.qd[0]))
     np.testing.assert_allclose(gains[0] / gains[1], 4.0, rtol=0.02)
 

@@ -46,7 +46,7 @@ def _episodes(policy: Policy, task: Any, start: Any) -> tuple[Array, Array]:
 
     def step(carry: tuple[Any, Array]) -> tuple[Any, Array]:
         state, count = carry
-        return task.step_live(state, policy.act(state.obs)), count + 1
+        return task.finish_live(state, task.advance(state, policy.act(state.obs))), count + 1
 
     state, _ = jax.lax.while_loop(unfinished, step, (start, jnp.zeros((), jnp.int32)))
     return state.episode_return, state.episode_length

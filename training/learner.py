@@ -32,7 +32,7 @@ class Samples:
 
 
 Samples = record(Samples)
-Learned = tuple[Any, Any]  # parameters and the optimiser's state
+Learned = tuple[Array, Any]  # parameters as one vector, and the optimiser's state
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,10 @@ class Learner:
     def optimizer(self) -> optax.GradientTransformation:
         """Adam on the clipped gradient; the learning rate, which depends on the run, is applied by `improve`."""
         return optax.chain(optax.clip_by_global_norm(self.ppo.max_grad_norm), optax.scale_by_adam(eps=ADAM_EPSILON))
+
+    def start(self, params: Any) -> Any:
+        """The optimiser's state before the first step; it sees all parameters as one vector."""
+        return self.optimizer().init(ravel_pytree(params)[0])
 
     def improve(
         self, params: Any, opt: Any, samples: Samples, key: Key[Array, ""], rate: Float[Array, ""]
@@ -69,10 +73,13 @@ class Learner:
         shared = PartitionSpec()
         worlds = PartitionSpec(None, AXIS) if split else shared
 
-        def on_device(params: Any, opt: Any, samples: Samples, key: Array, rate: Array) -> Any:
+        # one vector: a few long operations and one message per step instead of many short ones
+        vector, tree = ravel_pytree(params)
+
+        def on_device(vector: Array, opt: Any, samples: Samples, key: Array, rate: Array) -> Any:
             own = jax.random.fold_in(key, jax.lax.axis_index(AXIS)) if split else key
             flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), samples)
-            return self._epochs((params, opt), flat, own, rate)
+            return self._epochs((vector, opt), flat, own, lambda *step: self._step(*step, tree, rate))
 
         spread = jax.shard_map(
             on_device,
@@ -81,14 +88,14 @@ class Learner:
             out_specs=shared,
             check_vma=False,  # the results are equal on all devices because their gradients are averaged
         )
-        (params, opt), losses = spread(params, opt, samples, key, rate)
-        return params, opt, losses
+        (vector, opt), losses = spread(vector, opt, samples, key, rate)
+        return tree(vector), opt, losses
 
-    def _epochs(self, learned: Learned, flat: Samples, key: Array, rate: Array) -> tuple[Learned, dict[str, Array]]:
+    def _epochs(self, learned: Learned, flat: Samples, key: Array, step: Any) -> tuple[Learned, dict[str, Array]]:
         def epoch(learned: Learned, key: Array) -> tuple[Learned, dict[str, Array]]:
             order = jax.random.permutation(key, flat.log_prob.shape[0])
             parts = jax.tree.map(lambda x: x[order].reshape(self.ppo.minibatches, -1, *x.shape[1:]), flat)
-            learned, losses = jax.lax.scan(lambda learned, part: self._step(learned, part, rate), learned, parts)
+            learned, losses = jax.lax.scan(step, learned, parts)
             return learned, jax.tree.map(jnp.mean, losses)
 
         def unless_far(carry: Any, key: Array) -> tuple[Any, None]:
@@ -100,14 +107,13 @@ class Learner:
         losses = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(epoch, learned, key)[1])
         return jax.lax.scan(unless_far, (learned, losses), keys)[0]
 
-    def _step(self, learned: Learned, part: Samples, rate: Array) -> tuple[Learned, dict[str, Array]]:
-        params, opt = learned
-        grads, losses = jax.grad(self._loss, has_aux=True)(params, part)
-        # one message for all of it: many small ones cost more than the arithmetic
-        flat, unravel = ravel_pytree((grads, losses))
-        grads, losses = unravel(jax.lax.pmean(flat, AXIS))
-        change, opt = self.optimizer().update(grads, opt, params)
-        return (optax.apply_updates(params, jax.tree.map(lambda g: -rate * g, change)), opt), losses
+    def _step(self, learned: Learned, part: Samples, tree: Any, rate: Array) -> tuple[Learned, dict[str, Array]]:
+        vector, opt = learned
+        grad, losses = jax.grad(lambda vector: self._loss(tree(vector), part), has_aux=True)(vector)
+        flat, back = ravel_pytree((grad, losses))
+        grad, losses = back(jax.lax.pmean(flat, AXIS))
+        change, opt = self.optimizer().update(grad, opt)
+        return (vector - rate * change, opt), losses
 
     def _loss(self, params: Any, part: Samples) -> tuple[Array, dict[str, Array]]:
         """-E min(r A, clip(r) A) + c_v E (V - target)^2 / 2 - c_e H, with r the ratio of new to old probability."""

@@ -38,7 +38,7 @@ class Actor(nn.Module):
     dtype: Any
 
     @nn.compact
-    def __call__(self, obs: Float[Array, "*batch obs"]) -> tuple[Float[Array, "*batch act"], Float[Array, "act"]]:
+    def __call__(self, obs: Float[Array, "*batch obs"]) -> tuple[Float[Array, "*batch act"], Float[Array, " act"]]:
         # the small gain keeps the first actions near zero, whatever the observation
         mean = Perceptron(self.hidden_sizes, self.actions, 0.01, self.dtype)(obs)
         start = nn.initializers.constant(self.log_std_init)
@@ -57,14 +57,14 @@ class Critic(nn.Module):
 
 
 def log_prob(
-    mean: Float[Array, "*batch act"], log_std: Float[Array, "act"], action: Float[Array, "*batch act"]
+    mean: Float[Array, "*batch act"], log_std: Float[Array, " act"], action: Float[Array, "*batch act"]
 ) -> Float[Array, "*batch"]:
     """Logarithm of the Gaussian's density at `action`."""
     z = (action - mean) * jnp.exp(-log_std)
     return -0.5 * jnp.sum(z * z, -1) - jnp.sum(log_std) - 0.5 * math.log(2 * math.pi) * mean.shape[-1]
 
 
-def entropy(log_std: Float[Array, "act"]) -> Float[Array, ""]:
+def entropy(log_std: Float[Array, " act"]) -> Float[Array, ""]:
     """Entropy of the Gaussian in nats."""
     return jnp.sum(log_std) + 0.5 * math.log(2 * math.pi * math.e) * log_std.shape[-1]
 

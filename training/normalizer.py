@@ -58,8 +58,8 @@ def rescale(moments: Moments, x: Float[Array, "*batch"]) -> Float[Array, "*batch
 
 
 def discounted_returns(
-    start: Float[Array, "N"], reward: Float[Array, "T N"], done: Array, gamma: float
-) -> tuple[Float[Array, "N"], Float[Array, "T N"]]:
+    start: Float[Array, " N"], reward: Float[Array, "T N"], done: Array, gamma: float
+) -> tuple[Float[Array, " N"], Float[Array, "T N"]]:
     """Discounted sum of past rewards of the current episode at every step, and its value to go on from."""
 
     def later(total: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from rsim_jax.training import checkpoint, normalizer, settings, tasks
 from rsim_jax.training.config import TrainConfig
 from rsim_jax.training.networks import Actor
 from rsim_jax.training.normalizer import Moments
-from rsim_jax.training.ppo import Trainer, TrainState, build
+from rsim_jax.training.ppo import Trainer, TrainState
 from rsim_jax.training.rollout import to_control
 
 
@@ -23,8 +23,8 @@ class Policy:
 
     params: Any
     obs_moments: Moments
-    low: Float[Array, "act"]
-    high: Float[Array, "act"]
+    low: Float[Array, " act"]
+    high: Float[Array, " act"]
     actor: Actor
     normalize: bool
 
@@ -54,5 +54,5 @@ def load_run(run: str | Path) -> tuple[TrainConfig, Any, Policy]:
     """
     path = checkpoint.latest(Path(run))
     config = settings.from_dict(settings.read_yaml(path / checkpoint.SETTINGS))
-    trainer = build(config, tasks.make_task(config))
+    trainer = tasks.make_trainer(config)
     return config, trainer.task, of_state(trainer, checkpoint.load(path, trainer.template()))

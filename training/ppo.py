@@ -31,7 +31,7 @@ class TrainState:
     optimizer: Any
     obs_moments: Moments
     return_moments: Moments
-    returns: Float[Array, "N"]  # discounted return so far of each world's episode, for reward normalisation
+    returns: Float[Array, " N"]  # discounted return so far of each world's episode, for reward normalisation
     env: Any  # BatchState
     key: Key[Array, ""]
     updates: Int[Array, ""]  # also the position in the learning-rate schedule
@@ -81,13 +81,20 @@ class Trainer:
         tree = jax.tree.map(lambda _: everywhere, state)
         return dataclasses.replace(tree, env=jax.tree.map(spread, state.env), returns=spread(state.returns))
 
+    def program(self, state: TrainState, donate: bool = True) -> Any:
+        """The jitted update (state, task) -> (state, metrics), which keeps the state where it is.
+
+        Args:
+            state: of the layout that `place` gives.
+            donate: reuse the memory of the state, which then cannot be used again.
+        """
+        out = (self.shardings(state), NamedSharding(self.learner.mesh, PartitionSpec()))
+        return jax.jit(self._update, out_shardings=out, donate_argnums=0 if donate else ())
+
     def compile(self, state: TrainState) -> Any:
-        """The update as a compiled program: state -> (state, metrics); it refuses any other layout of the state."""
-        shardings = self.shardings(state)
-        everywhere = NamedSharding(self.learner.mesh, PartitionSpec())
-        task = jax.device_put(self.task, everywhere)
-        program = jax.jit(self._update, out_shardings=(shardings, everywhere), donate_argnums=0)
-        compiled = program.lower(state, task).compile()
+        """The update as a compiled program, state -> (state, metrics); it refuses any other layout of the state."""
+        task = jax.device_put(self.task, NamedSharding(self.learner.mesh, PartitionSpec()))
+        compiled = self.program(state).lower(state, task).compile()
         return lambda state: compiled(state, task)
 
     def _initial(self, key: Array, task: Any) -> TrainState:
@@ -97,7 +104,7 @@ class Trainer:
         params = initial_params(self.learner.actor, self.learner.critic, network_key, env.obs.shape[0])
         return TrainState(
             params=params,
-            optimizer=self.learner.optimizer().init(params),
+            optimizer=self.learner.start(params),
             obs_moments=normalizer.fresh((env.obs.shape[0],), dtype),
             return_moments=normalizer.fresh((), dtype),
             returns=jnp.zeros((ppo.num_envs,), dtype),
@@ -150,16 +157,17 @@ class Trainer:
         return Samples(trajectory.obs, trajectory.action, trajectory.log_prob, advantage, advantage + value)
 
 
-def build(config: TrainConfig, task: Any) -> Trainer:
-    """The trainer of a config on a task, on all local devices.
+def build(config: TrainConfig, task: Any, devices: list[jax.Device]) -> Trainer:
+    """The trainer of a config on a task.
 
     Args:
         task: a `BatchedTask`, in the precision that the config asks for.
+        devices: those that share the worlds; the same that the task's step uses.
     """
     ppo, dtype = config.ppo, jnp.dtype(config.dtype)
     actor = Actor(ppo.hidden_sizes, task.task.action_size, ppo.log_std_init, dtype)
     critic = Critic(ppo.hidden_sizes, dtype)
-    return Trainer(config, task, Learner(ppo, actor, critic, Mesh(jax.local_devices(), (AXIS,))))
+    return Trainer(config, task, Learner(ppo, actor, critic, Mesh(devices, (AXIS,))))
 
 
 def learning_rate(ppo: PPOConfig, updates: Int[Array, ""], num_updates: int) -> Float[Array, ""]:

@@ -40,7 +40,7 @@ class Report:
 Report = record(Report)
 
 
-def to_control(action: Float[Array, "N act"], low: Float[Array, "act"], high: Float[Array, "act"]) -> Array:
+def to_control(action: Float[Array, "N act"], low: Float[Array, " act"], high: Float[Array, " act"]) -> Array:
     """Controls (act, N) of actions scaled to [-1, 1]; where a range is infinite the action is the control."""
     bounded = jnp.isfinite(low) & jnp.isfinite(high)
     middle = jnp.where(bounded, (low + high) / 2, jnp.zeros_like(low))

@@ -7,10 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from rsim_jax import Options
+import rsim_jax as rsim
 from rsim_jax.envs import registry
 from rsim_jax.envs.batch import BatchedTask
+from rsim_jax.lanes import blocks
 from rsim_jax.training.config import ConfigError, TrainConfig
+from rsim_jax.training.ppo import Trainer, build
 
 OURS = ("options", "randomize")  # parameters of our tasks that Gymnasium's do not have
 
@@ -30,11 +32,23 @@ def make_task(config: TrainConfig) -> BatchedTask:
     limit = params.pop("max_episode_steps", registry.TASKS[name].max_episode_steps)
     try:
         if "options" in params:
-            params["options"] = Options(**params["options"])
+            params["options"] = rsim.Options(**params["options"])
         task = registry.make(name, dtype=jnp.dtype(config.dtype), **params)
     except TypeError as error:
         raise ConfigError(f"task_params of {name}: {error}") from None
     return BatchedTask(task, limit)
+
+
+def make_trainer(config: TrainConfig, task: BatchedTask | None = None) -> Trainer:
+    """The trainer of a config, on the task that it names or on another one."""
+    task = make_task(config) if task is None else task
+    return build(config, task, devices_for(task, config.ppo.num_envs))
+
+
+def devices_for(task: BatchedTask, num_envs: int) -> list[jax.Device]:
+    """The local devices over which the simulator spreads that many worlds; learning uses the same ones."""
+    size = blocks.block_size(task.task.model.nv)
+    return jax.local_devices()[: -(-num_envs // size)]
 
 
 def gymnasium_params(config: TrainConfig) -> dict[str, Any]:

@@ -12,14 +12,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from rsim_jax.training import checkpoint, settings
+from rsim_jax.training import checkpoint, settings, tasks
 from rsim_jax.training.config import ConfigError, TrainConfig
 from rsim_jax.training.evaluate import Score, evaluate
 from rsim_jax.training.logging import RunLog
 from rsim_jax.training.policy import of_state
-from rsim_jax.training.ppo import Trainer, TrainState, build
+from rsim_jax.training.ppo import Trainer, TrainState
 from rsim_jax.training.progress import Progress
-from rsim_jax.training.tasks import make_task
 
 EVAL_SEED = 1_000_003  # apart from the seeds that people choose for training
 
@@ -49,7 +48,7 @@ def train(config: TrainConfig, task: Any = None) -> Result:
         TrainingError: when learning diverges.
     """
     began = time.monotonic()
-    trainer = build(config, make_task(config) if task is None else task)
+    trainer = tasks.make_trainer(config, task)
     run = _new_folder(config)
     return _go_on(trainer, run, trainer.start(), began)
 
@@ -63,7 +62,7 @@ def resume(run: str | Path, task: Any = None) -> Result:
     began, run = time.monotonic(), Path(run)
     path = checkpoint.latest(run)
     config = settings.from_dict(settings.read_yaml(path / checkpoint.SETTINGS))
-    trainer = build(config, make_task(config) if task is None else task)
+    trainer = tasks.make_trainer(config, task)
     return _go_on(trainer, run, trainer.place(checkpoint.load(path, trainer.template())), began)
 
 

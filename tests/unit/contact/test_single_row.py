@@ -85,7 +85,7 @@ def test_energy_rule_is_five_degrees_off_the_slip_where_normal_and_tangent_are_c
 
 
 def test_impact_without_collision_sticks_and_a_separating_contact_stays_open():
-    """Painleve's block: an approaching contact has the sticking solution alone; a leaving one has three, open is taken."""
+    """Painleve's block: an approaching contact has the sticking solution alone; a leaving one takes the open one."""
     G = np.stack([PAINLEVE, PAINLEVE])
     c = np.array([[1, 0, -0.01], [1, 0, 0.01]])
     lam = solved(G, c, np.full(2, 1.8))

@@ -51,16 +51,27 @@ def capsule_cores(
 ) -> tuple[jax.Array, jax.Array]:
     """Where along a capsule's axis its two contacts with a box are, and whether they exist.
 
-    The squared distance of the axis point x(s) from the box is convex, and g(s) = a . (x - clamp(x)), half its
-    derivative, is piecewise linear with its kinks at the faces' planes: the zero is found exactly from the values
-    there. The zeros of g + tau and g - tau, with tau at rounding level, bound the closest part.
-
     Args:
         local, axis: (3, P, N) centre and unit axis in the frame of the box.
         half_length, radius: (P, W) m; half_size: (3, P, W) m.
 
     Returns:
         s (P, 2, N) m and exists (P, 2, N)
+    """
+    s = _resting_points(local, axis, half_length, radius, half_size)
+    distinct = jnp.abs(s[:, 1] - s[:, 0]) > DISTINCT * radius
+    return s, stack([jnp.ones_like(distinct), distinct], axis=-2)
+
+
+@jax.custom_jvp
+def _resting_points(
+    local: jax.Array, axis: jax.Array, half_length: jax.Array, radius: jax.Array, half_size: jax.Array
+) -> jax.Array:
+    """The two places s (P, 2, N).
+
+    The squared distance of the axis point x(s) from the box is convex, and g(s) = a . (x - clamp(x)), half its
+    derivative, is piecewise linear with its kinks at the faces' planes: the zero is found exactly from the values
+    there. The zeros of g + tau and g - tau, with tau at rounding level, bound the closest part.
     """
     moving = jnp.abs(axis) > jnp.finfo(axis.dtype).eps  # otherwise a coordinate is constant to rounding
     inverse = fence(jnp.where(moving, 1 / jnp.where(moving, axis, 1), 0))
@@ -72,13 +83,26 @@ def capsule_cores(
     s = stack([*kinks, -half_length, half_length])
     slope = fence(sum(axis[k] * _beyond(local[k] + s * axis[k], half_size[k]) for k in range(3)))
     tau = 64 * jnp.finfo(axis.dtype).eps * radius
-    low = _zero(s, slope, -tau, half_length)
-    high = _zero(s, slope, tau, half_length)
-    first, last = stack([low, high])
+    first, last = stack([_zero(s, slope, -tau, half_length), _zero(s, slope, tau, half_length)])
     far = _far_end(first, local, axis, inverse, half_length, half_size)
-    second = fence(jnp.where(last - first > DISTINCT * radius, last, far))
-    distinct = jnp.abs(second - first) > DISTINCT * radius
-    return stack([first, second], axis=-2), stack([jnp.ones_like(distinct), distinct], axis=-2)
+    return stack([first, jnp.where(last - first > DISTINCT * radius, last, far)], axis=-2)
+
+
+@_resting_points.defjvp
+def _resting_points_jvp(primals: tuple[jax.Array, ...], tangents: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+    """Implicit derivative of g(s) = 0; ends of the capsule, and places where g is flat, keep their share of it."""
+    local, axis, half_length, _, half_size = (x[..., None, :] for x in primals)
+    d_local, d_axis, d_half_length, _, d_half_size = (x[..., None, :] for x in tangents)
+    s = _resting_points(*primals)
+    at = local + s * axis
+    beyond = _beyond(at, half_size)
+    active = beyond != 0
+    curvature = jnp.sum(jnp.where(active, axis * axis, 0), axis=0)
+    free = (curvature > 0) & (jnp.abs(s) < half_length)
+    d_beyond = jnp.where(active, d_local + s * d_axis - jnp.sign(at) * d_half_size, 0)
+    d_slope = jnp.sum(d_axis * beyond + axis * d_beyond, axis=0)
+    share = s / jnp.where(half_length > 0, half_length, 1)
+    return s, jnp.where(free, -d_slope / jnp.where(free, curvature, 1), share * d_half_length)
 
 
 def _beyond(x: jax.Array, half_size: jax.Array) -> jax.Array:

@@ -14,12 +14,12 @@ from rsim_jax.lanes.fence import fence
 FEW = 48
 
 
-def smallest(key: jax.Array, count: int) -> jax.Array:
+def smallest(key: jax.Array, count: int, rounds: jax.Array) -> jax.Array:
     """Indices (count, N) int32 of the smallest entries of key (C, N), ascending, ties by index.
 
-    `count` rounds each take the next in the order (key, index): two minima over all items, 2 C count comparisons.
+    `rounds` <= count (as many as any world needs) rounds each take the next in the order (key, index): two minima over all items, 2 C count comparisons.
     Comparing everything with everything costs C^2 and is slower from C = 25 on. Keys must not be NaN; slots beyond C
-    hold C.
+    or the rounds hold C.
     """
     items, worlds = key.shape
     key = lax.stop_gradient(key)
@@ -27,13 +27,24 @@ def smallest(key: jax.Array, count: int) -> jax.Array:
 
     def take_next(slot: jax.Array, carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         last, item, index = carry
-        value = jnp.min(jnp.where((key > last) | ((key == last) & (number > item)), key, jnp.inf), axis=0)
-        item = jnp.min(jnp.where((key == value) & ((value > last) | (number > item)), number, items), axis=0)
+        value = _least(jnp.where((key > last) | ((key == last) & (number > item)), key, jnp.inf))
+        item = _least(jnp.where((key == value) & ((value > last) | (number > item)), number, items))
         return value, item, lax.dynamic_update_slice_in_dim(index, item[None], slot, 0)
 
     start = (jnp.full(worlds, -jnp.inf, key.dtype), jnp.full(worlds, -1, jnp.int32))
     index = jnp.full((count, worlds), items, jnp.int32)
-    return lax.fori_loop(0, min(count, items), take_next, (*start, index))[2]
+    return lax.fori_loop(0, jnp.minimum(rounds, min(count, items)), take_next, (*start, index))[2]
+
+
+def _least(x: jax.Array) -> jax.Array:
+    """Minimum over items (C, N) -> (N,), by halves: a reduction over the items does not vectorise over worlds."""
+    x = fence(x)
+    while x.shape[0] > 1:
+        half = x.shape[0] // 2
+        rest = x[2 * half :]
+        x = jnp.minimum(x[:half], x[half : 2 * half])
+        x = jnp.concatenate([x, rest]) if rest.shape[0] else x
+    return fence(x[0])
 
 
 def look_up(values: jax.Array, starts: tuple[int, ...], index: jax.Array) -> jax.Array:

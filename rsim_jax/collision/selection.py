@@ -37,7 +37,7 @@ def select(model: Model, candidates: Candidates, urgency: jax.Array, reach: jax.
         return _none(topology, worlds, available > slots, dtype)
     # A finite cap keeps an eligible candidate of infinite urgency before those that are not eligible.
     key = fence(jnp.where(eligible, jnp.minimum(urgency, jnp.finfo(dtype).max), jnp.inf))
-    chosen = smallest(key, slots)
+    chosen = smallest(key, slots, jnp.max(available))
     active = np.arange(slots)[:, None] < available
     geometry = [candidates.point, candidates.normal, candidates.gap[None]]
     point, normal, gap = (_filled(look_up(x, tuple(range(count)), chosen), active) for x in geometry)

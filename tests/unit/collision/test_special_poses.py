@@ -97,7 +97,7 @@ EVERYTHING = """<mujoco><worldbody>
 
 
 def degenerate_worlds(model: Model) -> tuple[Links, jax.Array]:
-    """All shapes at one place but for an offset in x, in worlds 3 to 5 lying and apart, in 5 with capsules of no length."""
+    """All shapes at one place but for an offset in x; worlds 3 to 5 lie apart, the last with capsules of no length."""
     offsets = np.array([0, 1e-20, 1e-12, 0, 0, 0])
     position = np.zeros((6, 3, 6))
     position[0, 0] = position[2, 0] = offsets

@@ -18,6 +18,7 @@ from rsim_jax.structs import Links, Model
 MODELS = pathlib.Path(__file__).parents[2] / "models"
 UPRIGHT = np.array([1.0, 0, 0, 0])
 LYING = np.array([np.sqrt(0.5), 0, np.sqrt(0.5), 0])  # z axis along x
+QUICK = {"xla_backend_optimization_level": "0"}  # halves the compilation of programs that run once
 DTYPES = pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
 
 
@@ -107,7 +108,8 @@ def degenerate_worlds(model: Model) -> tuple[Links, jax.Array]:
     quaternion[2, :, 4] = times(about((0, 0, 1), 1e-3), LYING)
     size = jnp.repeat(model.geom_size, 6, axis=-1).at[1, 3:5, 5].set(0)
     links = links_of(model, position, quaternion)
-    exact = links.position.at[0, 0].set(offsets).at[0, 2].set(offsets)
+    small = jnp.asarray(offsets, model.dtype)
+    exact = links.position.at[0, 0].set(small).at[0, 2].set(small)
     return Links(links.rotation, exact, links.origin), size
 
 
@@ -123,9 +125,9 @@ def test_degenerate_poses_are_finite_with_unit_normals_and_finite_derivatives(dt
     arguments = (links.position, links.rotation, size)
     rng = np.random.default_rng(0)
     tangents = tuple(jnp.asarray(rng.normal(size=x.shape), dtype) for x in arguments)
-    values, forward = jax.jit(lambda *a: jax.jvp(found, a, tangents))(*arguments)
+    values, forward = jax.jit(lambda *a: jax.jvp(found, a, tangents), compiler_options=QUICK)(*arguments)
     cotangents = tuple(jnp.asarray(rng.normal(size=x.shape), dtype) for x in values)
-    reverse = jax.jit(lambda *a: jax.vjp(found, *a)[1](cotangents))(*arguments)
+    reverse = jax.jit(lambda *a: jax.vjp(found, *a)[1](cotangents), compiler_options=QUICK)(*arguments)
     for numbers in (*values, *forward, *reverse):
         assert np.isfinite(np.asarray(numbers)).all()
     assert np.linalg.norm(np.asarray(values[1]), axis=0) == pytest.approx(1, abs=1e-5)
@@ -255,7 +257,7 @@ def test_masks_leave_exactly_the_pairs_that_both_sides_accept():
     model = load(MODELS / "b24_masks.xml")
 
     position = places((0, 0, 0.0999), (0.15, 0, 0.0999), (-0.15, 0, 0.0999), (0, 0.15, 0.0999))
-    found = detect(model, links_of(model, position, places(*[UPRIGHT] * 4)))
+    found = jax.jit(detect)(model, links_of(model, position, places(*[UPRIGHT] * 4)))
     names = model.topology.geom_names
     touching = {
         (names[a], names[b])

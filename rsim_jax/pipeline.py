@@ -19,9 +19,9 @@ from rsim_jax.collision import detect, pair_table, select
 from rsim_jax.contact import approach, problem, reports
 from rsim_jax.contact.frames import frame
 from rsim_jax.contact.residual import residuals, worst
-from rsim_jax.contact.rows import contact_jacobian
+from rsim_jax.contact.rows import Slot, contact_jacobian, contact_row
 from rsim_jax.contact.solve import solve_rows
-from rsim_jax.contact.system import velocities, velocity_change
+from rsim_jax.contact.system import scan_slots, velocities, velocity_change
 from rsim_jax.dynamics.assembly import Body, FreeMotion, body_velocities, link_reference
 from rsim_jax.dynamics.factor import unwhiten, whiten
 from rsim_jax.dynamics.free import free_motion
@@ -117,11 +117,11 @@ def advance_block(model: Model, state: State, ctrl: jax.Array, force_fn: Force |
     state = _sane(model, state)
     motion = free_motion(model, state, ctrl, partial(_applied, model, force_fn))
     contacts, carried = find_contacts(model, state, motion)
-    system, geometry, start = build_rows(model, state, motion, contacts, carried)
+    system, limit, start = build_rows(model, state, motion, contacts, carried)
     impulses = solve_rows(system, start, model.topology.sweeps, model.topology.slip_rule)
     change = velocity_change(system, impulses)
     row_velocities = velocities(system, change)
-    rows = problem.report_rows(model, contacts, system, geometry, impulses, row_velocities)
+    rows = problem.report_rows(model, contacts, system, limit, impulses, row_velocities)
     residual = residuals(system, impulses, *row_velocities)
     return finish(model, state, motion, change, rows, residual, contacts.overflow)
 
@@ -160,31 +160,24 @@ def link_velocities(model: Model, state: State, body: Body, u: jax.Array) -> app
 
 
 def build_rows(model: Model, state: State, motion: FreeMotion, contacts: Contacts, carried: jax.Array):
-    """(RowSystem, RowGeometry, Impulses to start from)."""
-    topology, body = model.topology, motion.body
-    tree = structure(topology)
-    n = state.q.shape[-1]
+    """(RowSystem, (sign, gap) of the limit rows, Impulses to start from)."""
+    body, tree = motion.body, structure(model.topology)
+    subspace, n = body.subspace, state.q.shape[-1]
     axes = frame(contacts.normal)
-    side = fence(jnp.swapaxes(contacts.side, 0, 1))
-    jacobian = contact_jacobian(
-        contacts,
-        axes,
-        take(side, tree.dof_order),
-        body.subspace.angular,
-        body.subspace.linear,
-        body.subspace.tree_origin,
-        tree.dof_tree,
-    )
-    slots = topology.max_contacts
-    flat = jacobian.reshape(3 * slots, model.nv, n)
-    whitened = whiten(tree, body.factor, flat).reshape(slots, 3, model.nv, n)
+    side = jnp.take(contacts.side, jnp.asarray(tree.dof_order), axis=0) if model.nv else contacts.side
+    start, free = take(state.qd, tree.dof_order), take(motion.u, tree.dof_order)
+
+    def contact(carry: None, slot: Slot) -> tuple[None, tuple[jax.Array, jax.Array]]:
+        jacobian = contact_jacobian(slot, subspace.angular, subspace.linear, subspace.tree_origin, tree.dof_tree)
+        return carry, contact_row(model, slot, jacobian, whiten(tree, body.factor, jacobian), start, free)
+
+    used = problem.used_slots(contacts)
+    slots = problem.contact_slots(contacts, axes, side, carried)
+    rows, impact = scan_slots(used, contact, None, slots)[1]
     whitened_dofs = whiten(tree, body.factor, problem.unit_rows(model, tree.dof_order, n))
-    free = (take(motion.u, tree.dof_order), motion.u)
-    start = take(state.qd, tree.dof_order)
-    system, geometry, impact = problem.row_system(
-        model, state, contacts, axes, jacobian, whitened, whitened_dofs, free, start, carried
-    )
-    return system, geometry, problem.warm_start(model, state, contacts, geometry, impact, body.links.origin)
+    system, sign, gap = problem.row_system(model, state, rows, used, whitened_dofs, motion.u)
+    begin = problem.warm_start(model, state, contacts, axes, impact, sign, body.links.origin)
+    return system, (sign, gap), begin
 
 
 def finish(

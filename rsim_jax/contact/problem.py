@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from rsim_jax.contact import rows as make
-from rsim_jax.contact.frames import frame, to_frame, to_world
-from rsim_jax.contact.system import Impulses, RowSystem, delassus_blocks, dot_rows
+from rsim_jax.contact.frames import frame, to_world
+from rsim_jax.contact.system import Impulses, RowSystem, dot_rows
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.structs import (
     CONTACT,
@@ -21,19 +21,7 @@ from rsim_jax.structs import (
     Model,
     State,
     Topology,
-    record,
 )
-
-
-class RowGeometry:
-    """What the rows of a step know besides their whitened form."""
-
-    axes: tuple[jax.Array, jax.Array, jax.Array]  # contact frames, each (3, K, N)
-    limit_sign: jax.Array  # (limited joints, N)
-    limit_gap: jax.Array
-
-
-RowGeometry = record(RowGeometry)
 
 
 def row_kinds(topology: Topology) -> tuple[int, ...]:
@@ -48,66 +36,75 @@ def scalar_dofs(model: Model) -> tuple[int, ...]:
     return tuple(topology.joint_dadr[j] for j in topology.limited_joints) + topology.friction_dofs
 
 
+def contact_slots(
+    contacts: Contacts, axes: tuple[jax.Array, jax.Array, jax.Array], side: jax.Array, carried: jax.Array
+) -> make.Slot:
+    """The contacts with the slot axis first; side (nv, K, N) in tree order, carried (3, K, N)."""
+
+    def first(x: jax.Array) -> jax.Array:
+        return jnp.swapaxes(x, 0, 1)
+
+    return make.Slot(
+        point=first(contacts.point),
+        axes=tuple(first(axis) for axis in axes),
+        side=first(side),
+        carried=first(carried),
+        gap=contacts.gap,
+        friction=contacts.friction,
+        restitution=contacts.restitution,
+        restitution_threshold=contacts.restitution_threshold,
+        static_friction=contacts.static_friction,
+        static_friction_velocity=contacts.static_friction_velocity,
+    )
+
+
+def used_slots(contacts: Contacts) -> jax.Array:
+    """Slots () int32 that any world uses: they fill from the first."""
+    return jnp.sum(jnp.any(contacts.active, axis=-1).astype(jnp.int32))
+
+
 def row_system(
-    model: Model,
-    state: State,
-    contacts: Contacts,
-    axes: tuple[jax.Array, jax.Array, jax.Array],
-    jacobian: jax.Array,
-    whitened: jax.Array,
-    whitened_dofs: jax.Array,
-    free: tuple[jax.Array, jax.Array],
-    start: jax.Array,
-    carried: jax.Array,
-) -> tuple[RowSystem, RowGeometry, jax.Array]:
-    """(system, geometry, impact): everything the sweep needs, and which contacts are impacts (K, N).
+    model: Model, state: State, contact: jax.Array, used: jax.Array, whitened_dofs: jax.Array, free: jax.Array
+) -> tuple[RowSystem, jax.Array, jax.Array]:
+    """(system, sign, gap): everything the sweep needs, and the nearer stop of every limited joint.
 
     Args:
         model: the scene.
         state: before the step.
-        contacts: selected contacts.
-        axes: their frames.
-        jacobian: J (K, 3, nv, N) and `whitened` Y of the same shape, in tree order of dofs.
-        whitened: Y.
+        contact: packed contact rows (K, ..., N).
+        used: slots in use.
         whitened_dofs: Y of one row per scalar dof (S, nv, N), before signs.
-        free: free velocity in tree order and in public order, (nv, N) each.
-        start: velocity at the start of the step, tree order.
-        carried: velocity of prescribed surfaces (3, K, N), world axes.
+        free: free velocity (nv, N), public order.
     """
-    topology, dt = model.topology, model.dt
-    surface = to_frame(axes, carried)
-    before = fence(make.row_velocity(jacobian, start) + surface)
-    velocity = fence(make.row_velocity(jacobian, free[0]) + surface)
+    topology, n = model.topology, state.q.shape[-1]
     sign, gap, limit_target = make.limit_rows(model, state.q, state.qd)
-    limits, dofs = len(topology.limited_joints), scalar_dofs(model)
-    n = state.q.shape[-1]
-    bound = jnp.broadcast_to(
-        make.take(model.joint_friction, topology.friction_dofs) * dt, (len(topology.friction_dofs), n)
-    )
+    frictions, dofs = len(topology.friction_dofs), scalar_dofs(model)
+    bound = jnp.broadcast_to(make.take(model.joint_friction, topology.friction_dofs) * model.dt, (frictions, n))
     signs = concatenate([sign, jnp.ones_like(bound)])
     scalar_y = fence(whitened_dofs * signs[:, None])
-    scalar_c = fence(make.take(free[1], dofs) * signs)
-    zero = jnp.zeros((limits, n), signs.dtype)
+    zero = jnp.zeros_like(sign)
     system = RowSystem(
-        y=whitened,
-        c=jnp.swapaxes(velocity, 0, 1),
-        target=make.contact_target(model, contacts, before),
-        friction=make.effective_friction(contacts, before),
-        block=delassus_blocks(whitened),
+        contact=contact,
+        used=used,
         scalar_y=scalar_y,
-        scalar_c=scalar_c,
+        scalar_c=fence(make.take(free, dofs) * signs),
         scalar_target=concatenate([limit_target, jnp.zeros_like(bound)]),
         scalar_block=fence(dot_rows(scalar_y, scalar_y)) if dofs else zero,
         low=concatenate([zero, -bound]),
         high=concatenate([zero + jnp.inf, bound]),
         tolerance=model.tolerance,
     )
-    impact = fence(jnp.maximum(0, -before[2]) > contacts.restitution_threshold)
-    return system, RowGeometry(axes, sign, gap), impact
+    return system, sign, gap
 
 
 def warm_start(
-    model: Model, state: State, contacts: Contacts, geometry: RowGeometry, impact: jax.Array, origin: jax.Array
+    model: Model,
+    state: State,
+    contacts: Contacts,
+    axes: tuple[jax.Array, jax.Array, jax.Array],
+    impact: jax.Array,
+    limit_sign: jax.Array,
+    origin: jax.Array,
 ) -> Impulses:
     """Impulses to start from: last step's where the same row still exists, else zero."""
     topology, n = model.topology, state.q.shape[-1]
@@ -119,10 +116,10 @@ def warm_start(
     old = state.rows
     world = to_world(frame(old.normal[:, :slots]), old.impulse[:, :slots])
     point = fence(old.point[:, :slots] + (state.origin - origin)[:, None])
-    contact = make.previous_impulse(contacts, geometry.axes, impact, old.index[:slots], point, world)
+    contact = make.previous_impulse(contacts, axes, impact, old.index[:slots], point, world)
     # a limit's impulse is kept while the same stop is the nearer one: its sign is that of the old row's normal slot
     scalar = old.impulse[2, slots:]
-    same = old.normal[2, slots : slots + limits] == geometry.limit_sign
+    same = old.normal[2, slots : slots + limits] == limit_sign
     scalar = concatenate([jnp.where(same, scalar[:limits], 0), scalar[limits:]])
     return Impulses(fence(jnp.swapaxes(contact, 0, 1)), scalar)
 
@@ -131,11 +128,14 @@ def report_rows(
     model: Model,
     contacts: Contacts,
     system: RowSystem,
-    geometry: RowGeometry,
+    limit: tuple[jax.Array, jax.Array],
     impulses: Impulses,
     velocity: tuple[jax.Array, jax.Array],
 ) -> ContactRows:
-    """The rows of the step as users see them; limit rows keep their sign in the z component of `normal`."""
+    """The rows of the step as users see them.
+
+    `limit` = (sign, gap) of the limit rows; the sign is kept in the z component of their `normal`.
+    """
     topology = model.topology
     limits, frictions = len(topology.limited_joints), len(topology.friction_dofs)
     n = contacts.gap.shape[-1]
@@ -144,7 +144,7 @@ def report_rows(
     scalar_index = jnp.asarray([*topology.limited_joints, *topology.friction_dofs], jnp.int32)
     scalar_active = fence(impulses.scalar != 0)
     zero = jnp.zeros((limits + frictions, n), dtype)
-    sign = concatenate([geometry.limit_sign, zero[limits:]])
+    sign = concatenate([limit[0], zero[limits:]])
 
     def vector(contact: jax.Array, scalar: jax.Array) -> jax.Array:
         padded = jnp.concatenate([zero[None], zero[None], scalar[None]])
@@ -164,7 +164,7 @@ def report_rows(
         active=concatenate([active, scalar_active]),
         point=vector(contacts.point, zero),
         normal=vector(contacts.normal, sign),
-        gap=number(contacts.gap, concatenate([geometry.limit_gap, zero[limits:]])),
+        gap=number(contacts.gap, concatenate([limit[1], zero[limits:]])),
         target=number(system.target, system.scalar_target),
         friction=number(system.friction, concatenate([zero[:limits], system.high[limits:]])),
         impulse=vector(jnp.swapaxes(impulses.contact, 0, 1), impulses.scalar),

@@ -19,8 +19,8 @@ from rsim_jax.lanes.fence import fence, stack
 
 def residuals(system: RowSystem, impulses: Impulses, contact: jax.Array, scalar: jax.Array) -> jax.Array:
     """(3, N) from the rows, their impulses and their velocities after the solve (K, 3, N), (S, N)."""
-    n = system.y.shape[-1]
-    zero = jnp.zeros((1, n), system.y.dtype)
+    n = system.worlds
+    zero = jnp.zeros((1, n), system.contact.dtype)
     lam, v = impulses.contact, contact
     xx, yy, zz, xy = (system.block[:, k] for k in range(4))
     half, spread = 0.5 * (xx + yy), 0.5 * (xx - yy)

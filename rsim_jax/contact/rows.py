@@ -19,73 +19,87 @@ import jax
 import jax.numpy as jnp
 
 from rsim_jax.contact.frames import to_frame
+from rsim_jax.contact.system import dot_rows, pack_contact
 from rsim_jax.lanes import vectors
 from rsim_jax.lanes.fence import fence, stack
 from rsim_jax.lanes.tree import take
-from rsim_jax.structs import Contacts, Model
+from rsim_jax.structs import Contacts, Model, record
 
 MAX_BETA = 0.3  # largest share of a penetration corrected in one step
 LIMIT_CORRECTION = (1.0, 5.0)  # m/s for slides, rad/s for hinges
 
 
+class Slot:
+    """One contact slot of all worlds, N on the last axis; see structs.Contacts for the fields."""
+
+    point: jax.Array  # (3, N)
+    axes: tuple[jax.Array, jax.Array, jax.Array]  # contact frame, (3, N) each
+    side: jax.Array  # (nv, N), tree order of dofs
+    carried: jax.Array  # (3, N) velocity of prescribed surfaces, B relative to A, world axes
+    gap: jax.Array  # (N,), like all that follow
+    friction: jax.Array
+    restitution: jax.Array
+    restitution_threshold: jax.Array
+    static_friction: jax.Array
+    static_friction_velocity: jax.Array
+
+
+Slot = record(Slot)
+
+
 def contact_jacobian(
-    contacts: Contacts,
-    axes: tuple[jax.Array, jax.Array, jax.Array],
-    side: jax.Array,
-    angular: jax.Array,
-    linear: jax.Array,
-    tree_origin: jax.Array,
-    dof_tree: tuple[int, ...],
+    slot: Slot, angular: jax.Array, linear: jax.Array, tree_origin: jax.Array, dof_tree: tuple[int, ...]
 ) -> jax.Array:
-    """J (K, 3, nv, N); `side` (K, nv, N), motions (3, nv, N) and `dof_tree` in one dof order."""
+    """J (3, nv, N) of one slot; motions (3, nv, N), their trees' origins (3, ntree, N)."""
+    arm = fence(slot.point[:, None] - tree_origin)
     rows = []
-    for axis in axes:
-        if tree_origin.shape[1] == 1:
-            arm = fence(contacts.point - tree_origin)
-            moment = vectors.cross(arm, axis)[:, :, None]  # (3, K, 1, N)
-        else:
-            arm = fence(contacts.point[:, :, None] - tree_origin[:, None])  # (3, K, ntree, N)
-            moment = take(vectors.cross(arm, axis[:, :, None]), dof_tree)
-        e = axis[:, :, None]
-        rows.append(side * (vectors.dot(e, linear[:, None]) + vectors.dot(moment, angular[:, None])))
-    return stack(rows, axis=1)
+    for axis in slot.axes:
+        e = axis[:, None]
+        moment = take(vectors.cross(arm, jnp.broadcast_to(e, arm.shape)), dof_tree)
+        rows.append(slot.side * (vectors.dot(e, linear) + vectors.dot(moment, angular)))
+    return stack(rows)
 
 
-def row_velocity(jacobian: jax.Array, u: jax.Array) -> jax.Array:
-    """J u as (3, K, N) for u (nv, N)."""
-    return stack([_sum_products(jacobian[:, r], u) for r in range(jacobian.shape[1])])
+def contact_row(
+    model: Model, slot: Slot, jacobian: jax.Array, whitened: jax.Array, start: jax.Array, free: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """(packed row for RowSystem.contact, whether it is an impact (N,)).
+
+    Args:
+        model: the scene.
+        slot: geometry and material.
+        jacobian: J (3, nv, N), and `whitened` Y of the same shape.
+        whitened: Y.
+        start: velocity at the start of the step (nv, N), and `free` velocity; tree order.
+        free: free velocity.
+    """
+    surface = to_frame(slot.axes, slot.carried)
+    before = stack([dot_rows(jacobian[r], start) + surface[r] for r in range(3)])
+    velocity = stack([dot_rows(jacobian[r], free) + surface[r] for r in range(3)])
+    target = contact_target(model, slot, before[2])
+    impact = fence(jnp.maximum(0, -before[2]) > slot.restitution_threshold)
+    return pack_contact(whitened, velocity, target, effective_friction(slot, before)), impact
 
 
-def _sum_products(a: jax.Array, b: jax.Array) -> jax.Array:
-    """Sum over the dof axis (second to last), written out: reductions do not vectorise over worlds."""
-    if a.shape[-2] > 64:
-        return jnp.sum(a * b, axis=-2)
-    total = a[..., 0, :] * b[..., 0, :]
-    for i in range(1, a.shape[-2]):
-        total = total + a[..., i, :] * b[..., i, :]
-    return total
-
-
-def effective_friction(contacts: Contacts, start_velocity: jax.Array) -> jax.Array:
-    """mu + (mu_s - mu) (1 - |v_t|/v_s) below the static velocity v_s, else mu: (K, N)."""
+def effective_friction(slot: Slot, start_velocity: jax.Array) -> jax.Array:
+    """mu + (mu_s - mu) (1 - |v_t|/v_s) below the static velocity v_s, else mu: (N,)."""
     slip = vectors.safe_norm(start_velocity[:2])
-    threshold = contacts.static_friction_velocity
+    threshold = slot.static_friction_velocity
     usable = threshold > 0
     blend = jnp.where(usable, jnp.maximum(0, 1 - slip / jnp.where(usable, threshold, 1)), 0)
-    return fence(contacts.friction + (contacts.static_friction - contacts.friction) * blend)
+    return fence(slot.friction + (slot.static_friction - slot.friction) * blend)
 
 
-def contact_target(model: Model, contacts: Contacts, start_velocity: jax.Array) -> jax.Array:
-    """Post-step normal velocity b asked of every contact (K, N)."""
-    dt, gap = model.dt, contacts.gap
-    v = start_velocity[2]
+def contact_target(model: Model, slot: Slot, v: jax.Array) -> jax.Array:
+    """Post-step normal velocity b (N,) asked of a contact whose normal velocity starts at v (N,)."""
+    dt, gap = model.dt, slot.gap
     push = jnp.minimum(beta(model) * jnp.maximum(0, -gap - model.slop), model.max_correction)
     allowance = -2 * gap / dt - v if model.topology.integrator == "trapezoid" else -gap / dt
     approach = jnp.maximum(0, -v)
-    impact = (approach > contacts.restitution_threshold) & (approach * dt > gap)
-    bounce = contacts.restitution * (approach - contacts.restitution_threshold)
+    impact = (approach > slot.restitution_threshold) & (approach * dt > gap)
+    bounce = slot.restitution * (approach - slot.restitution_threshold)
     target = jnp.where(gap > 0, allowance, push)
-    return fence(jnp.where(impact & (contacts.restitution > 0), jnp.maximum(target, bounce), target))
+    return fence(jnp.where(impact & (slot.restitution > 0), jnp.maximum(target, bounce), target))
 
 
 def beta(model: Model) -> jax.Array:

@@ -44,9 +44,9 @@ def _solve_rows_jvp(sweeps, slip_rule, primals, tangents):
     def equations(impulses, rows):
         return _equations(rows, impulses, branches, slip_rule)
 
-    count = 3 * system.y.shape[0] + system.scalar_y.shape[0]
-    n = system.y.shape[-1]
-    unit = jnp.eye(count, dtype=system.y.dtype)
+    count = 3 * system.slots + system.scalar_y.shape[0]
+    n = system.worlds
+    unit = jnp.eye(count, dtype=system.contact.dtype)
 
     def column(direction):
         tangent = _unflatten(jnp.broadcast_to(direction[:, None], (count, n)), system)
@@ -60,7 +60,7 @@ def _solve_rows_jvp(sweeps, slip_rule, primals, tangents):
 
 
 def _unflatten(flat: jax.Array, system: RowSystem) -> Impulses:
-    contacts = system.y.shape[0]
+    contacts = system.slots
     return Impulses(flat[: 3 * contacts].reshape(contacts, 3, flat.shape[-1]), flat[3 * contacts :])
 
 

@@ -20,9 +20,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from rsim_jax.contact.system import Impulses, RowSystem, dot_rows, velocity_change
+from rsim_jax.contact.system import Impulses, RowSystem, dot_rows, unpack_contact, velocity_change
 from rsim_jax.contact.visit import exact_contact, inverses, reciprocal
-from rsim_jax.lanes.fence import concatenate, fence, stack
+from rsim_jax.lanes.fence import fence, stack
 
 LONGEST_STEP = 20.0  # bound of the extrapolation g
 ROLLED_SCALARS = 48  # scalar rows beyond which a sweep loops over them instead of writing them out
@@ -34,19 +34,18 @@ def sweep_rows(system: RowSystem, start: Impulses, sweeps: int, slip_rule: str) 
     """Impulses after at most `sweeps` sweeps from `start`."""
     if start.contact.shape[0] + start.scalar.shape[0] == 0 or sweeps == 0:
         return start
-    packed = _pack(system, inverses(system.block))
+    inverse = inverses(system)
     inverse_scalar = fence(reciprocal(system.scalar_block, system.scalar_block))
-    used = _used_slots(system)
 
     def forward(carry: Carry) -> Carry:
         contact, scalar, dz = carry
         scalar, dz = _scalar_visits(system, inverse_scalar, scalar, dz, reverse=False)
-        contact, dz = _contact_visits(packed, contact, dz, used, slip_rule, reverse=False)
+        contact, dz = _contact_visits(system, inverse, contact, dz, slip_rule, reverse=False)
         return contact, scalar, dz
 
     def backward(carry: Carry) -> Carry:
         contact, scalar, dz = carry
-        contact, dz = _contact_visits(packed, contact, dz, used, slip_rule, reverse=True)
+        contact, dz = _contact_visits(system, inverse, contact, dz, slip_rule, reverse=True)
         scalar, dz = _scalar_visits(system, inverse_scalar, scalar, dz, reverse=True)
         return contact, scalar, dz
 
@@ -56,13 +55,6 @@ def sweep_rows(system: RowSystem, start: Impulses, sweeps: int, slip_rule: str) 
     if sweeps % 2:
         carry = forward(carry)
     return Impulses(carry[0], carry[1])
-
-
-def _used_slots(system: RowSystem) -> jax.Array:
-    """Contact slots that any world of the block uses: slots fill from the first, the rest would be no-ops."""
-    if system.block.shape[0] == 0:
-        return jnp.zeros((), jnp.int32)
-    return jnp.sum(jnp.any(system.block[:, 2] > 0, axis=-1).astype(jnp.int32))
 
 
 def _pairs(system: RowSystem, carry: Carry, pair, count: int) -> Carry:
@@ -124,25 +116,19 @@ def _largest_velocity(system: RowSystem, f: tuple[jax.Array, jax.Array]) -> jax.
     return fence(largest)
 
 
-def _pack(system: RowSystem, inverse: jax.Array) -> jax.Array:
-    """(K, 3 nv + 18, N): all a visit reads of its slot in one array, so that a rolled loop copies one slice."""
-    y = system.y.reshape(system.y.shape[0], -1, system.y.shape[-1])
-    rest = [system.c, system.target[:, None], system.friction[:, None], system.block, inverse]
-    return concatenate([y, *rest], axis=1)
-
-
-def _contact_visits(packed, contact, dz, used, slip_rule, reverse):
+def _contact_visits(system, inverse, contact, dz, slip_rule, reverse):
     """Visit the used contact slots in order; rolled, so that slots no world uses cost nothing."""
     if contact.shape[0] == 0:
         return contact, dz
-    nv = dz.shape[0]
+    used = system.used
 
     def visit(i, state):
         contact, dz = state
         k = used - 1 - i if reverse else i
-        row, lam = fence((packed[k], contact[k]))
-        y, c, target, mu = row[: 3 * nv].reshape(3, nv, -1), row[3 * nv :], row[3 * nv + 3], row[3 * nv + 4]
-        block, inverse = row[3 * nv + 5 :], row[3 * nv + 11 :]
+        row, own, lam = (
+            fence(lax.dynamic_index_in_dim(x, k, keepdims=False)) for x in (system.contact, inverse, contact)
+        )
+        y, c, target, mu, block = unpack_contact(row, system.nv)
         xx, yy, zz, xy, xz, yz = (block[e] for e in range(6))
         cc = stack(
             [
@@ -151,10 +137,10 @@ def _contact_visits(packed, contact, dz, used, slip_rule, reverse):
                 dot_rows(y[2], dz) + (c[2] - target) - (xz * lam[0] + yz * lam[1] + zz * lam[2]),
             ]
         )
-        new = exact_contact(cc, mu, block, inverse, slip_rule)
+        new = exact_contact(cc, mu, block, own, slip_rule)
         change = [new[r] - lam[r] for r in range(3)]
         dz = fence(dz + y[0] * change[0] + y[1] * change[1] + y[2] * change[2])
-        return contact.at[k].set(new), dz
+        return lax.dynamic_update_index_in_dim(contact, new, k, 0), dz
 
     return lax.fori_loop(0, used, visit, (contact, dz))
 
@@ -175,7 +161,7 @@ def _scalar_visits(system, inverse, scalar, dz, reverse):
             scalar, dz = state
             s = count - 1 - i if reverse else i
             new, dz = visit(s, scalar[s], dz)
-            return scalar.at[s].set(new), dz
+            return lax.dynamic_update_index_in_dim(scalar, new, s, 0), dz
 
         return lax.fori_loop(0, count, rolled, (scalar, dz))
     parts = [scalar[s] for s in range(count)]

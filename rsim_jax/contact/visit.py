@@ -19,7 +19,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from rsim_jax.lanes.fence import fence, stack
+from rsim_jax.contact.system import RowSystem, scan_slots
+from rsim_jax.lanes.fence import concatenate, fence, stack
 
 PROBES = 5  # after the first: direction to 1e-5 rad or better; more probes change no residual of the benchmark
 WIDEST_ARC = -0.9999  # cosine of the widest half-arc searched
@@ -46,20 +47,24 @@ def exact_contact(cc: jax.Array, mu: jax.Array, block: jax.Array, inverse: jax.A
     return _choose(cc, stick, mu, inverse[6], turned, conic, t)
 
 
-def inverses(block: jax.Array) -> jax.Array:
+def inverses(system: RowSystem) -> jax.Array:
     """(K, 7, N): six entries of (G + shift)^-1 (xx yy zz xy xz yz) and 1 / G_zz, zero without mobility.
 
     The shift keeps blocks of rank 2 and 1 invertible; it is far below the rounding of their largest entry's effect.
     """
-    xx, yy, zz, xy, xz, yz = (block[:, k] for k in range(6))
-    trace = xx + yy + zz
-    shift = SHIFT[str(block.dtype)] * trace + TINY
-    xs, ys, zs = fence((xx + shift, yy + shift, zz + shift))
-    a, b, c = ys * zs - yz * yz, xz * yz - xy * zs, xy * yz - xz * ys
-    d, e, f = xs * zs - xz * xz, xy * xz - xs * yz, xs * ys - xy * xy
-    a, b, c, d, e, f = fence((a, b, c, d, e, f))
-    scale = fence(1 / (xs * a + xy * b + xz * c))
-    return stack([a * scale, d * scale, f * scale, b * scale, c * scale, e * scale, reciprocal(zz, trace)], axis=1)
+
+    def invert(carry: None, block: jax.Array) -> tuple[None, jax.Array]:
+        xx, yy, zz, xy, xz, yz = (block[k] for k in range(6))
+        trace = xx + yy + zz
+        shift = SHIFT[str(block.dtype)] * trace + TINY
+        xs, ys, zs = xx + shift, yy + shift, zz + shift
+        a, b, c = ys * zs - yz * yz, xz * yz - xy * zs, xy * yz - xz * ys
+        d, e, f = xs * zs - xz * xz, xy * xz - xs * yz, xs * ys - xy * xy
+        cofactors = stack([a, d, f, b, c, e, reciprocal(zz, trace)])
+        scale = fence(1 / (xs * cofactors[0] + xy * cofactors[3] + xz * cofactors[4]))
+        return carry, concatenate([fence(cofactors[:6] * scale), cofactors[6:]])
+
+    return scan_slots(system.used, invert, None, system.block)[1]
 
 
 SHIFT = {"float32": 3e-7, "float64": 1e-14}  # of the inverse, relative to the trace

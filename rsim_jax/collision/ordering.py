@@ -17,9 +17,13 @@ FEW = 48
 def smallest(key: jax.Array, count: int, rounds: jax.Array) -> jax.Array:
     """Indices (count, N) int32 of the smallest entries of key (C, N), ascending, ties by index.
 
-    `rounds` <= count (as many as any world needs) rounds each take the next in the order (key, index): two minima over all items, 2 C count comparisons.
-    Comparing everything with everything costs C^2 and is slower from C = 25 on. Keys must not be NaN; slots beyond C
-    or the rounds hold C.
+    Each round takes the next in the order (key, index): two minima over all items, 2 C comparisons. Comparing
+    everything with everything costs C^2 and is slower from C = 25 on.
+
+    Args:
+        key: not NaN.
+        count: slots.
+        rounds: scalar, as many slots as any world needs; later slots, and those beyond C, hold C.
     """
     items, worlds = key.shape
     key = lax.stop_gradient(key)

@@ -101,7 +101,27 @@ def test_nan_stays_in_its_candidate(count):
 
 def test_ascending_indices_of_the_smallest():
     key = jnp.asarray([[2.0, jnp.inf], [1.0, -jnp.inf], [2.0, 0.0]])
-    assert jax.jit(smallest, static_argnums=1)(key, 4).T.tolist() == [[1, 0, 2, 3], [1, 2, 0, 3]]
+    run_smallest = jax.jit(smallest, static_argnums=1)
+    assert run_smallest(key, 4, 4).T.tolist() == [[1, 0, 2, 3], [1, 2, 0, 3]]
+    assert run_smallest(key, 4, 2).T.tolist() == [[1, 0, 3, 3], [1, 2, 3, 3]]
+
+
+@pytest.mark.parametrize("count", [BALLS, CROWD], ids=["few", "many"])
+def test_derivatives_pass_to_the_chosen_candidate(count):
+    rng = np.random.default_rng(4)
+    model = balls(count, 3)
+    candidates = random_candidates(rng, len(pair_table.candidates(model.topology)), 2)
+    reach = jnp.ones(candidates.gap.shape, bool)
+
+    def second_gap(gap):
+        return select(model, Candidates(candidates.point, candidates.normal, gap), gap, reach).gap[1]
+
+    chosen = np.argsort(np.asarray(candidates.gap), axis=0)[1]
+    for jacobian in (jax.jacfwd, jax.jacrev):
+        derivative = np.asarray(jax.jit(jacobian(second_gap))(candidates.gap))
+        expected = np.zeros_like(derivative)
+        expected[[0, 1], chosen, [0, 1]] = 1
+        assert np.array_equal(derivative, expected)
 
 
 def test_without_slots_or_candidates():

@@ -16,17 +16,21 @@ A world whose visits changed no row's velocity by the tolerance in a pair stops;
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from rsim_jax.contact.system import Impulses, RowSystem, dot_rows, unpack_contact, velocity_change
-from rsim_jax.contact.visit import exact_contact, inverses, reciprocal
+from rsim_jax.contact.visit import exact_contact, reciprocal
 from rsim_jax.lanes.fence import fence, stack
 
 LONGEST_STEP = 20.0  # bound of the extrapolation g
 ROLLED_SCALARS = 48  # scalar rows beyond which a sweep loops over them instead of writing them out
 
+Pair = tuple[jax.Array, jax.Array]  # contact (K, 3, N), scalar (S, N)
 Carry = tuple[jax.Array, jax.Array, jax.Array]  # contact impulses (K, 3, N), scalar ones (S, N), dz (nv, N)
 
 
@@ -34,18 +38,17 @@ def sweep_rows(system: RowSystem, start: Impulses, sweeps: int, slip_rule: str) 
     """Impulses after at most `sweeps` sweeps from `start`."""
     if start.contact.shape[0] + start.scalar.shape[0] == 0 or sweeps == 0:
         return start
-    inverse = inverses(system)
     inverse_scalar = fence(reciprocal(system.scalar_block, system.scalar_block))
 
     def forward(carry: Carry) -> Carry:
         contact, scalar, dz = carry
         scalar, dz = _scalar_visits(system, inverse_scalar, scalar, dz, reverse=False)
-        contact, dz = _contact_visits(system, inverse, contact, dz, slip_rule, reverse=False)
+        contact, dz = _contact_visits(system, contact, dz, slip_rule, reverse=False)
         return contact, scalar, dz
 
     def backward(carry: Carry) -> Carry:
         contact, scalar, dz = carry
-        contact, dz = _contact_visits(system, inverse, contact, dz, slip_rule, reverse=True)
+        contact, dz = _contact_visits(system, contact, dz, slip_rule, reverse=True)
         scalar, dz = _scalar_visits(system, inverse_scalar, scalar, dz, reverse=True)
         return contact, scalar, dz
 
@@ -57,78 +60,82 @@ def sweep_rows(system: RowSystem, start: Impulses, sweeps: int, slip_rule: str) 
     return Impulses(carry[0], carry[1])
 
 
-def _pairs(system: RowSystem, carry: Carry, pair, count: int) -> Carry:
+def _pairs(system: RowSystem, carry: Carry, pair: Callable[[Carry], Carry], count: int) -> Carry:
     """`count` pairs of sweeps, each but the last extrapolated."""
-    n = carry[2].shape[-1]
-    running = jnp.ones((n,), bool)
+    weight, scalar_weight = _weights(system)
+    stops = system.tolerance > 0
 
     def unfinished(loop):
-        return (loop[0] < count) & jnp.any(loop[5])
+        return (loop[0] < count) & jnp.any(loop[4])
 
     def body(loop):
-        k, x, last, change, settled, running = loop
+        k, x, last, f_last, running = loop
         y = pair(x)
-        f = fence(tuple(a - b for a, b in zip(y[:2], x[:2], strict=True)))
-        g = jnp.where(k > 0, _step_length(system, f, change), 0)
-        largest = _largest_velocity(system, f)
-        still = running & ~(largest < system.tolerance)
-        g = jnp.where(still & (k < count - 1), g, 0)
-        ahead = tuple(fence(a - g * (a - b)) for a, b in zip(y, last, strict=True))
-        settled = tuple(jnp.where(running, a, b) for a, b in zip(y, settled, strict=True))
-        return k + 1, ahead, y, f, settled, still
+        f = tuple(fence(a - b) for a, b in zip(y[:2], x[:2], strict=True))
+        still = lax.cond(stops, lambda: running & _moving(system, weight, scalar_weight, f), lambda: running)
+        g = _step_length(weight, scalar_weight, f, f_last)
+        g = jnp.where((k > 0) & (k < count - 1) & still, g, 0)
+        ahead = tuple(a - g * (a - b) for a, b in zip(y, last, strict=True))
+        # a world that has stopped keeps what it had
+        ahead, y = lax.cond(stops, lambda: _keep(running, (ahead, y), (x, x)), lambda: (ahead, y))
+        return k + 1, ahead, y, f, still
 
     zero = tuple(jnp.zeros_like(part) for part in carry[:2])
-    loop = (jnp.zeros((), jnp.int32), carry, carry, zero, carry, running)
-    return lax.while_loop(unfinished, body, loop)[4]
+    running = jnp.ones((carry[2].shape[-1],), bool)
+    return lax.while_loop(unfinished, body, (jnp.zeros((), jnp.int32), carry, carry, zero, running))[2]
 
 
-def _step_length(system: RowSystem, f: tuple[jax.Array, jax.Array], before: tuple[jax.Array, jax.Array]) -> jax.Array:
+def _keep(running: jax.Array, new: Any, old: Any) -> Any:
+    return jax.tree.map(lambda a, b: jnp.where(running, a, b), new, old)
+
+
+def _weights(system: RowSystem) -> tuple[jax.Array, jax.Array]:
+    """Velocity per impulse of every component: contact (K, 3, N), scalar (S, N)."""
+    block = system.block
+    tangential = block[:, :1] + block[:, 1:2]
+    return fence(jnp.concatenate([tangential, tangential, block[:, 2:3]], axis=1)), system.scalar_block
+
+
+def _step_length(weight: jax.Array, scalar_weight: jax.Array, f: Pair, before: Pair) -> jax.Array:
     """g = (f - f') . f / |f - f'|^2, bounded; 0 where nothing changes."""
-    top = jnp.zeros(f[0].shape[-1:], f[0].dtype)
-    bottom = top
-    for weight, now, old in (*_contact_parts(system, f[0], before[0]), (system.scalar_block, f[1], before[1])):
-        turn = now - old
-        top, bottom = top + _total(weight * turn * now), bottom + _total(weight * turn * turn)
+    turns = [fence(now - old) for now, old in zip(f, before, strict=True)]
+    pulls = [fence(w * turn) for w, turn in zip((weight, scalar_weight), turns, strict=True)]
+    top = _total(pulls, f)
+    bottom = _total(pulls, turns)
     usable = bottom > jnp.finfo(bottom.dtype).tiny
     return fence(jnp.clip(jnp.where(usable, top / jnp.where(usable, bottom, 1), 0), -LONGEST_STEP, LONGEST_STEP))
 
 
-def _contact_parts(system: RowSystem, now: jax.Array, old: jax.Array):
-    tangential = system.block[:, 0] + system.block[:, 1]
-    for r, weight in ((0, tangential), (1, tangential), (2, system.block[:, 2])):
-        yield weight, now[:, r], old[:, r]
+def _total(a: Sequence[jax.Array], b: Sequence[jax.Array]) -> jax.Array:
+    """Sum of the products of contact (K, 3, N) and scalar (S, N) parts: (N,), written out over rows."""
+    total = jnp.zeros(a[0].shape[-1:], a[0].dtype)
+    for x, y in zip(a, b, strict=True):
+        x, y = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])
+        total = total + dot_rows(x, y) if x.shape[0] else total
+    return fence(total)
 
 
-def _total(x: jax.Array) -> jax.Array:
-    """Sum over rows (R, N) -> (N,), written out."""
-    if x.shape[0] > 64:
-        return jnp.sum(x, axis=0)
-    return sum((x[k] for k in range(x.shape[0])), jnp.zeros(x.shape[-1:], x.dtype))
+def _moving(system: RowSystem, weight: jax.Array, scalar_weight: jax.Array, f: Pair) -> jax.Array:
+    """(N,) whether a row's own impulse changed its velocity by the tolerance in the last pair."""
+    changes = [
+        jnp.max(jnp.abs(w * x), axis=tuple(range(x.ndim - 1)), initial=0)
+        for w, x in ((weight, f[0]), (scalar_weight, f[1]))
+    ]
+    return jnp.maximum(*changes) >= system.tolerance
 
 
-def _largest_velocity(system: RowSystem, f: tuple[jax.Array, jax.Array]) -> jax.Array:
-    """Largest change of a row's velocity by its own impulse in the last pair (N,), m/s."""
-    largest = jnp.zeros(f[0].shape[-1:], f[0].dtype)
-    for weight, now, _ in (*_contact_parts(system, f[0], f[0]), (system.scalar_block, f[1], f[1])):
-        moved = fence(jnp.abs(weight * now))
-        for k in range(moved.shape[0]):
-            largest = jnp.maximum(largest, moved[k])
-    return fence(largest)
-
-
-def _contact_visits(system, inverse, contact, dz, slip_rule, reverse):
+def _contact_visits(system, contact, dz, slip_rule, reverse):
     """Visit the used contact slots in order; rolled, so that slots no world uses cost nothing."""
     if contact.shape[0] == 0:
         return contact, dz
-    used = system.used
+    last = system.used - 1
 
     def visit(i, state):
         contact, dz = state
-        k = used - 1 - i if reverse else i
-        row, own, lam = (
-            fence(lax.dynamic_index_in_dim(x, k, keepdims=False)) for x in (system.contact, inverse, contact)
-        )
-        y, c, target, mu, block = unpack_contact(row, system.nv)
+        # backward starts one before the last: that one has just been visited
+        k = last - 1 - i if reverse else i
+        row, lam = (fence(lax.dynamic_index_in_dim(x, k, keepdims=False)) for x in (system.contact, contact))
+        y, c, target, mu, block, inverse = unpack_contact(row, system.nv)
         xx, yy, zz, xy, xz, yz = (block[e] for e in range(6))
         cc = stack(
             [
@@ -137,12 +144,12 @@ def _contact_visits(system, inverse, contact, dz, slip_rule, reverse):
                 dot_rows(y[2], dz) + (c[2] - target) - (xz * lam[0] + yz * lam[1] + zz * lam[2]),
             ]
         )
-        new = exact_contact(cc, mu, block, own, slip_rule)
+        new = exact_contact(cc, mu, block, inverse, slip_rule)
         change = [new[r] - lam[r] for r in range(3)]
-        dz = fence(dz + y[0] * change[0] + y[1] * change[1] + y[2] * change[2])
+        dz = dz + y[0] * change[0] + y[1] * change[1] + y[2] * change[2]
         return lax.dynamic_update_index_in_dim(contact, new, k, 0), dz
 
-    return lax.fori_loop(0, used, visit, (contact, dz))
+    return lax.fori_loop(0, last if reverse else last + 1, visit, (contact, dz))
 
 
 def _scalar_visits(system, inverse, scalar, dz, reverse):

@@ -17,17 +17,18 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from rsim_jax.contact.visit import inverse_block
 from rsim_jax.lanes.fence import concatenate, fence, stack
 from rsim_jax.structs import record
 
 # Columns of RowSystem.contact behind the 3 nv of Y.
-C, TARGET, FRICTION, BLOCK, WIDTH = 0, 3, 4, 5, 11
+C, TARGET, FRICTION, BLOCK, INVERSE, WIDTH = 0, 3, 4, 5, 11, 18
 
 
 class RowSystem:
     """K contact rows (three components each, z along the normal) and S one-dimensional rows."""
 
-    contact: jax.Array  # (K, 3 nv + WIDTH, N): Y row by row, c (3), b, mu, block (xx yy zz xy xz yz); zero if unused
+    contact: jax.Array  # (K, 3 nv + WIDTH, N): Y row by row, c, b, mu, block, its inverse; zero if unused
     used: jax.Array  # () int32, slots that any world of the block uses
     scalar_y: jax.Array  # (S, nv, N)
     scalar_c: jax.Array  # (S, N)
@@ -88,14 +89,14 @@ def pack_contact(y: jax.Array, c: jax.Array, target: jax.Array, friction: jax.Ar
     """One slot of RowSystem.contact (3 nv + WIDTH, N) from Y (3, nv, N), c (3, N), b (N,), mu (N,)."""
     pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
     block = stack([dot_rows(y[a], y[b]) for a, b in pairs])
-    return concatenate([y.reshape(-1, y.shape[-1]), c, stack([target, friction]), block])
+    return concatenate([y.reshape(-1, y.shape[-1]), c, stack([target, friction]), block, inverse_block(block)])
 
 
-def unpack_contact(row: jax.Array, nv: int) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
-    """(Y (3, nv, N), c (3, N), b, mu, block (6, N)) of one slot."""
+def unpack_contact(row: jax.Array, nv: int) -> tuple[jax.Array, ...]:
+    """(Y as three (nv, N), c (3, N), b, mu, block xx yy zz xy xz yz (6, N), inverse (7, N)) of one slot."""
     rest = row[3 * nv :]
-    y = row[: 3 * nv].reshape(3, nv, row.shape[-1])
-    return y, rest[C : C + 3], rest[TARGET], rest[FRICTION], rest[BLOCK : BLOCK + 6]
+    y = [row[r * nv : (r + 1) * nv] for r in range(3)]
+    return y, rest[C : C + 3], rest[TARGET], rest[FRICTION], rest[BLOCK:INVERSE], rest[INVERSE:WIDTH]
 
 
 def scan_slots(used: jax.Array, fn: Callable[[Any, Any], tuple[Any, Any]], carry: Any, slots: Any) -> tuple[Any, Any]:
@@ -137,8 +138,8 @@ def velocity_change(system: RowSystem, impulses: Impulses) -> jax.Array:
 
     def add(dz: jax.Array, slot: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         row, lam = slot
-        y = row[: 3 * nv].reshape(3, nv, row.shape[-1])
-        return fence(dz + y[0] * lam[0] + y[1] * lam[1] + y[2] * lam[2]), None
+        y, *_ = unpack_contact(row, nv)
+        return dz + y[0] * lam[0] + y[1] * lam[1] + y[2] * lam[2], None
 
     return scan_slots(system.used, add, fence(dz), (system.contact, impulses.contact))[0]
 

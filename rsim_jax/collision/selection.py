@@ -85,14 +85,15 @@ def _sides(topology: Topology, chosen: jax.Array, active: jax.Array, dtype: jnp.
     """+1 where a dof moves the link of geom b only, -1 where it moves that of geom a only, else 0: (nv, K, N)."""
     number, _ = preorder(topology)
     first, last = (bound[:, None, None] for bound in dof_ranges(topology))
-    moves = []
+    links = []
     for k in (0, 1):
         owners = tuple(int(number[links[k]]) for links in candidate_links(topology))
         starts = _starts(owners)
         values = jnp.asarray([owners[c] for c in starts], jnp.int32)[None, :, None]
-        link = jnp.where(active, look_up(values, starts, chosen)[0], -1)
-        moves.append(((first <= link) & (link <= last)).astype(dtype))
-    return fence(moves[1] - moves[0])
+        links.append(jnp.where(active, look_up(values, starts, chosen)[0], -1))
+    # one stack: two values in memory, not one chain of selections repeated for every dof
+    of_a, of_b = (((first <= link) & (link <= last)).astype(dtype) for link in stack(links))
+    return fence(of_b - of_a)
 
 
 def _starts(values: tuple[int, ...]) -> tuple[int, ...]:

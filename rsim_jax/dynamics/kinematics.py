@@ -54,7 +54,8 @@ def link_poses(
     origin = jnp.zeros((3, n), q.dtype)
     for depth, level in enumerate(tree.levels):
         if depth == 0:
-            poses = _level_poses(model, level.joints, None, q)
+            carriers = _root_parents(model, level.joints, kinematic_position, kinematic_quaternion)
+            poses = _level_poses(model, level.joints, carriers, q)
             origin = fence(poses.position[:, level.joints.index(0)])
             poses = _Poses(poses.rotation, fence(poses.position - origin[:, None]))
         else:
@@ -78,6 +79,28 @@ def link_poses(
         origin=origin,
     )
     return links, rotation, position
+
+
+def _root_parents(
+    model: Model, joints: tuple[int, ...], kinematic_position: jax.Array, kinematic_quaternion: jax.Array
+) -> _Poses | None:
+    """Absolute poses of what carries the roots: kinematic bodies or the world; None if all stand on the world.
+
+    A jointed child follows the pose of a kinematic body; the body's velocity does not enter its motion, as in MuJoCo.
+    """
+    topology = model.topology
+    bodies = [topology.joint_parent[j] - topology.njnt for j in joints]
+    if all(b >= topology.nkin for b in bodies):
+        return None
+    n = kinematic_position.shape[-1]
+    turn = quaternions.to_matrix(quaternions.normalize(kinematic_quaternion))
+    identity = jnp.broadcast_to(jnp.eye(3, dtype=turn.dtype)[:, :, None, None], (3, 3, 1, n))
+    order = tuple(min(b, topology.nkin) for b in bodies)
+    zero = jnp.zeros((3, 1, n), turn.dtype)
+    return _Poses(
+        take(concatenate([turn, identity], axis=-2), order),
+        take(concatenate([kinematic_position, zero], axis=-2), order),
+    )
 
 
 def _level_poses(model: Model, joints: tuple[int, ...], parents: _Poses | None, q: jax.Array) -> _Poses:

@@ -1,6 +1,7 @@
 """Who may import whom, read from the syntax trees, imports inside functions included.
 
-structs, errors, lanes -> stages (never each other) -> the simulator's top level -> envs -> training -> cli.
+structs, errors, lanes -> stages (never each other) -> pipeline, states, sensing -> envs -> training -> cli. Sensing chains
+the stages of dynamics for queries as the pipeline does for the step, so it stands beside it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 MAPPED = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"]
 
 GROUND = {"rsim_jax.structs", "rsim_jax.errors", "rsim_jax.lanes"}
-STAGES = {f"rsim_jax.{name}" for name in ("modeling", "dynamics", "collision", "contact", "sensing", "render")}
+STAGES = {f"rsim_jax.{name}" for name in ("modeling", "dynamics", "collision", "contact", "render")}
 ABOVE = {"rsim_jax.envs", "rsim_jax.training", "rsim_jax.configs", "rsim_jax.cli"}
 LEARNING = {"gymnasium", "flax", "optax", "orbax", "tensorboardX", "matplotlib"}
 # which of two neighbours may look at which module of the other, and why

@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 import rsim_jax as rsim
 from rsim_jax.envs.files import model_file
+from rsim_jax.envs.placement import place
 from rsim_jax.envs.randomization import Ranges, draw_leaves
 from rsim_jax.lanes import quaternions
 from rsim_jax.lanes.fence import concatenate
@@ -135,6 +136,10 @@ class Task:
         return self.model.nu
 
     @property
+    def velocity_size(self) -> int:
+        return self.model.nv
+
+    @property
     def action_range(self) -> tuple[Float[Array, " nu"], Float[Array, " nu"]]:
         """Lowest and highest control of each actuator."""
         return self.model.actuator_ctrl_range[0, :, 0], self.model.actuator_ctrl_range[1, :, 0]
@@ -147,9 +152,12 @@ class Task:
         """Start an episode in every world; world i draws from fold_in(key, i) whatever the number of worlds."""
         return self.restart(world_keys(key, num_worlds))
 
-    @jax.jit
     def restart(self, keys: Key[Array, " N"]) -> TaskState:
         """Start an episode in every world from its own key; the state keeps the rest of each stream."""
+        return place(self._started(keys), keys.shape[0], self.velocity_size)
+
+    @jax.jit
+    def _started(self, keys: Key[Array, " N"]) -> TaskState:
         kept, starts, leaves = split_keys(keys, 3)
         parameters = draw_leaves(self.model, self.randomize, leaves)
         q, qd = self.initial(starts)

@@ -20,6 +20,7 @@ from rsim_jax.envs import outputs
 from rsim_jax.envs.batch import BatchedTask, BatchState
 from rsim_jax.envs.core import Task
 from rsim_jax.envs.pictures import Pictures
+from rsim_jax.envs.placement import place
 from rsim_jax.envs.registry import make
 from rsim_jax.envs.spaces import action_space, as_actions, observation_space
 
@@ -128,13 +129,14 @@ class RsimVectorEnv(gym.vector.VectorEnv):
         mask = None if options is None else options.get("reset_mask")
         if mask is not None:
             keys = self.state.task.key if seed is None else self._keys(seed)
-            result = outputs.restart(self._batched, self.state, self._mask(mask), keys)
+            result = outputs.restart(self._batched, self.state, self._mask(mask), self._placed(keys))
         elif seed is None and self._state is not None:
             result = outputs.start(self._batched, self._state.task.key)
         else:
             seed = int(self.np_random.integers(2**31)) if seed is None else seed
-            result = outputs.start(self._batched, self._keys(seed))
-        self._state, obs, info = result
+            result = outputs.start(self._batched, self._placed(self._keys(seed)))
+        state, obs, info = result
+        self._state = self._placed(state)
         return self._given((obs, info))
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -144,9 +146,10 @@ class RsimVectorEnv(gym.vector.VectorEnv):
         if self.autoreset_mode is AutoresetMode.DISABLED and self.output == "numpy":
             self._refuse_finished(state)
         after = self._batched.advance(state, actions.T)
-        self._state, transition = outputs.finish(
+        state, transition = outputs.finish(
             self._batched, state, after, mode=self.autoreset_mode, statistics=self.episode_statistics
         )
+        self._state = self._placed(state)
         return self._given(transition)
 
     def render(self) -> tuple[np.ndarray, ...] | None:
@@ -217,6 +220,9 @@ class RsimVectorEnv(gym.vector.VectorEnv):
                 f"worlds {finished[:8].tolist()}{' ...' if finished.size > 8 else ''} have finished and the autoreset "
                 "mode is disabled: call reset(options={'reset_mask': terminated | truncated}) first"
             )
+
+    def _placed(self, tree: Any) -> Any:
+        return place(tree, self.num_envs, self.task.velocity_size)
 
     def _given(self, tree: Any) -> Any:
         """Arrays as the user asked for them: writable NumPy copies, or JAX arrays."""

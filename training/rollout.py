@@ -70,11 +70,13 @@ def collect(
         raw = env.obs.T
         obs = seen(raw)
         action, log_prob = draw(obs, key)
-        after = task.step(env, to_control(action, low, high))
+        after = task.advance(env, to_control(action, low, high))
         step = Trajectory(
             obs, seen(after.final_obs.T), action, log_prob, after.reward, after.terminated, after.truncated
         )
         report = Report(raw, after.episode_return, after.episode_length, after.terms, after.info["not_finite"])
+        # fresh starts of all worlds cost as much as a few physics steps, and most steps end no episode
+        after = jax.lax.cond(jnp.any(after.done), task.finish_same_step, lambda state: state, after)
         return after, (step, report)
 
     env, (trajectory, report) = jax.lax.scan(advance, env, keys)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,8 +51,10 @@ def train(config: TrainConfig, task: Any = None) -> Result:
     """
     began = time.monotonic()
     trainer = tasks.make_trainer(config, task)
-    run = _new_folder(config)
-    return _go_on(trainer, run, trainer.start(), began)
+    with _new_folder(config) as run:
+        state = trainer.start()
+        update = trainer.compile(state)
+    return _go_on(trainer, update, run, state, began)
 
 
 def resume(run: str | Path, task: Any = None) -> Result:
@@ -63,11 +67,13 @@ def resume(run: str | Path, task: Any = None) -> Result:
     path = checkpoint.latest(run)
     config = settings.from_dict(settings.read_yaml(path / checkpoint.SETTINGS))
     trainer = tasks.make_trainer(config, task)
-    return _go_on(trainer, run, trainer.place(checkpoint.load(path, trainer.template())), began)
+    state = trainer.place(checkpoint.load(path, trainer.template()))
+    return _go_on(trainer, trainer.compile(state), run, state, began)
 
 
-def _new_folder(config: TrainConfig) -> Path:
-    """An empty run folder that holds the resolved config; it appears as a whole or not at all."""
+@contextlib.contextmanager
+def _new_folder(config: TrainConfig) -> Iterator[Path]:
+    """A run folder that holds the resolved config; it appears when the block succeeds, as a whole or not at all."""
     name = config.log.name or f"{config.task}-{config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     run = Path(config.log.folder) / name
     if run.exists():
@@ -77,20 +83,19 @@ def _new_folder(config: TrainConfig) -> Path:
         partial.mkdir(parents=True, exist_ok=True)
         named = dataclasses.replace(config, log=dataclasses.replace(config.log, name=name))
         (partial / "config.yaml").write_text(settings.dump(named))
+        yield run
         partial.rename(run)
-    except OSError:
+    except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    return run
 
 
-def _go_on(trainer: Trainer, run: Path, state: TrainState, began: float) -> Result:
+def _go_on(trainer: Trainer, update: Any, run: Path, state: TrainState, began: float) -> Result:
     config, start = trainer.config, int(state.updates)
     log = RunLog(run, config.log.tensorboard, start)
     try:
         with Progress(f"{config.task} -> {run}", config.num_updates, config.log.progress) as progress:
-            update = trainer.compile(state)
-            progress.say(f"compiled in {time.monotonic() - began:.1f} s; run folder {run}")
+            progress.say(f"ready after {time.monotonic() - began:.1f} s; run folder {run}")
             loop = _Loop(trainer, run, log, progress, update)
             score = loop.run_to_end(state, start)
             seconds = time.monotonic() - began

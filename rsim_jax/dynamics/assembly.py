@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 
 from rsim_jax.dynamics import bias, forces, gyroscopic, inertia
 from rsim_jax.dynamics.factor import Factor, factorize, solve

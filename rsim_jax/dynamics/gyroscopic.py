@@ -14,7 +14,6 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from rsim_jax.dynamics.structure import structure
 from rsim_jax.lanes import vectors
 from rsim_jax.lanes.fence import concatenate, fence, stack
 from rsim_jax.lanes.tree import take

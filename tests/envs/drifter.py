@@ -22,6 +22,7 @@ class Drifter(Task):
     dt = 0.1
     dtype = jnp.float32
     action_size = 1
+    velocity_size = 1
     action_range = (jnp.array([-1.0]), jnp.array([1.0]))
 
     def restart(self, keys):

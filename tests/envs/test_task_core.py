@@ -9,6 +9,7 @@ import pytest
 from arm import LENGTHS, XML, Arm
 
 import rsim_jax as rsim
+from rsim_jax import pipeline
 from rsim_jax.envs import BatchedTask, RsimVectorEnv, make, outputs
 
 
@@ -66,6 +67,18 @@ def test_step_and_reset_agree_on_every_leaf(batched):
         lambda b, s: jax.lax.scan(lambda s, _: ((n := b.step(s, action)), n.reward), s, None, length=6)
     )(batched, state)
     assert rewards.shape == (6, 3)
+
+
+def test_one_physics_program_across_devices_steps_and_resets(arm):
+    """With worlds spread over several CPU devices a state after a reset lies where a step leaves its own."""
+    envs = RsimVectorEnv(arm, 512, max_episode_steps=3)
+    programs = (pipeline._rollout_blocks, outputs.start, outputs.finish)
+    before = [program._cache_size() for program in programs]
+    for seed in (0, 1, None):
+        envs.reset(seed=seed)
+        for _ in range(4):
+            envs.step(np.zeros((512, 2), np.float32))
+    assert [program._cache_size() - b for program, b in zip(programs, before, strict=True)] == [1, 1, 1]
 
 
 def test_scan_equals_single_steps(batched):

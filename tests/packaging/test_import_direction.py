@@ -1,7 +1,7 @@
 """Who may import whom, read from the syntax trees, imports inside functions included.
 
-structs, errors, lanes -> stages (never each other) -> pipeline, states, sensing -> envs -> training -> cli. Sensing chains
-the stages of dynamics for queries as the pipeline does for the step, so it stands beside it.
+structs, errors, lanes -> stages (never each other) -> pipeline, states, sensing -> envs -> training -> cli. Sensing
+chains the stages of dynamics for queries as the pipeline does for the step, so it stands beside it.
 """
 
 from __future__ import annotations

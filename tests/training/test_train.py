@@ -65,6 +65,16 @@ def test_disk_error_while_the_folder_is_made(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_failure_before_the_first_update_leaves_nothing(tmp_path, monkeypatch):
+    def broken(self, state, action):
+        raise ValueError("action has shape (3, 1)")
+
+    monkeypatch.setattr(point_mass.PointMass, "step", broken)
+    with pytest.raises(ValueError, match="shape"):
+        train.train(config(tmp_path), point_mass.batched())
+    assert not list(tmp_path.iterdir())
+
+
 def test_divergence_is_reported(tmp_path):
     task = point_mass.batched(reward_scale=float("inf"))
     with pytest.raises(train.TrainingError, match=r"diverged at update 1.*learning_rate"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 
 from rsim_jax.envs import Task, TaskState, task_class
@@ -25,6 +26,7 @@ class Drifter(Task):
     velocity_size = 1
     action_range = (jnp.array([-1.0]), jnp.array([1.0]))
 
+    @jax.jit
     def restart(self, keys):
         kept, starts = split_keys(keys)
         x = uniform(starts, 1, self.scale, jnp.float32)[0]
@@ -40,6 +42,7 @@ class Drifter(Task):
             info={"not_finite": flag, "pair": jnp.stack([x, x])},
         )
 
+    @jax.jit
     def step(self, state, action):
         x = state.physics["x"] + 0.1 * action[0]
         steps = state.physics["steps"] + 1

@@ -22,8 +22,8 @@ from rsim_jax.contact.residual import residuals, worst
 from rsim_jax.contact.rows import Slot, contact_jacobian, contact_row
 from rsim_jax.contact.solve import solve_rows
 from rsim_jax.contact.system import scan_slots, velocities, velocity_change
+from rsim_jax.dynamics.algebra import algebra
 from rsim_jax.dynamics.assembly import Body, FreeMotion, body_velocities, link_reference
-from rsim_jax.dynamics.factor import unwhiten, whiten
 from rsim_jax.dynamics.free import free_motion
 from rsim_jax.dynamics.integrate import advance, normalize
 from rsim_jax.dynamics.kinematics import link_poses
@@ -169,12 +169,12 @@ def build_rows(model: Model, state: State, motion: FreeMotion, contacts: Contact
 
     def contact(carry: None, slot: Slot) -> tuple[None, tuple[jax.Array, jax.Array]]:
         jacobian = contact_jacobian(slot, subspace.angular, subspace.linear, subspace.tree_origin, tree.dof_tree)
-        return carry, contact_row(model, slot, jacobian, whiten(tree, body.factor, jacobian), start, free)
+        return carry, contact_row(model, slot, jacobian, algebra(tree).whiten(tree, body.factor, jacobian), start, free)
 
     used = problem.used_slots(contacts)
     slots = problem.contact_slots(contacts, axes, side, carried)
     rows, impact = scan_slots(used, contact, None, slots)[1]
-    whitened_dofs = whiten(tree, body.factor, problem.unit_rows(model, tree.dof_order, n))
+    whitened_dofs = algebra(tree).whiten(tree, body.factor, problem.unit_rows(model, tree.dof_order, n))
     system, sign, gap = problem.row_system(model, state, rows, used, whitened_dofs, motion.u)
     begin = problem.warm_start(model, state, contacts, axes, impact, sign, body.links.origin)
     return system, (sign, gap), begin
@@ -191,7 +191,7 @@ def finish(
 ) -> State:
     """Add the impulses to the free velocity, move, set status bits; worlds that are not finite stay where they were."""
     tree = structure(model.topology)
-    delta = take(unwhiten(tree, motion.body.factor, change), tree.dof_position)
+    delta = take(algebra(tree).unwhiten(tree, motion.body.factor, change), tree.dof_position)
     qd = fence(motion.u + delta)
     moves = 0.5 * delta if model.topology.integrator == "trapezoid" else delta
     q = advance(model, state.q, fence(motion.rate + moves), model.dt)

@@ -24,6 +24,7 @@ from rsim_jax.cli.table import table
 from rsim_jax.collision import detect
 from rsim_jax.contact.solve import solve_rows
 from rsim_jax.dynamics import bias, inertia
+from rsim_jax.dynamics.algebra import algebra
 from rsim_jax.dynamics.free import free_motion
 from rsim_jax.dynamics.kinematics import link_poses, motion_subspace
 from rsim_jax.dynamics.structure import structure
@@ -44,7 +45,7 @@ def _mass_matrix(model: Model, state: State, ctrl: jax.Array) -> Any:
     links, rotation, position, subspace = _kinematics(model, state, ctrl)
     link_inertia = inertia.link_inertia(model, rotation, position, subspace.tree_origin)
     composite = inertia.composite(structure(model.topology), link_inertia)
-    return links, subspace, link_inertia, inertia.mass_rows(model, subspace, composite)
+    return links, subspace, link_inertia, algebra(structure(model.topology)).mass_rows(model, subspace, composite)
 
 
 def _bias(model: Model, state: State, ctrl: jax.Array) -> Any:

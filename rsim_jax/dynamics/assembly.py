@@ -8,10 +8,12 @@ from __future__ import annotations
 import jax
 
 from rsim_jax.dynamics import bias, forces, gyroscopic, inertia
-from rsim_jax.dynamics.factor import Factor, factorize, solve
+from rsim_jax.dynamics.algebra import algebra
+from rsim_jax.dynamics.dense import DenseFactor
 from rsim_jax.dynamics.kinematics import Subspace, link_poses, motion_subspace
+from rsim_jax.dynamics.paths import Factor
 from rsim_jax.dynamics.structure import structure
-from rsim_jax.lanes.fence import concatenate, fence
+from rsim_jax.lanes.fence import fence
 from rsim_jax.lanes.tree import take
 from rsim_jax.structs import Links, Model, State, record
 
@@ -21,7 +23,7 @@ class Body:
 
     links: Links
     subspace: Subspace
-    factor: Factor
+    factor: Factor | DenseFactor
 
 
 Body = record(Body)
@@ -43,33 +45,25 @@ def assemble(
 ) -> tuple[Body, jax.Array]:
     """(Body, qdd) with qdd (nv, N) = (M + W)^-1 (tau + applied - c), public order."""
     tree = structure(model.topology)
+    matrix = algebra(tree)
     links, rotation, position = link_poses(model, q, state.kinematic_position, state.kinematic_quaternion)
     subspace = motion_subspace(model, rotation, position)
     link_inertia = inertia.link_inertia(model, rotation, position, subspace.tree_origin)
-    rows = inertia.mass_rows(model, subspace, inertia.composite(tree, link_inertia))
+    rows = matrix.mass_rows(model, subspace, inertia.composite(tree, link_inertia))
     motions = bias.joint_motions(tree, subspace, take(qd, tree.dof_order))
     velocity = bias.link_velocities(tree, motions)
     c = bias.bias_force(model, subspace, link_inertia, motions, velocity, model.gravity)
-    diagonal = concatenate([row[-1] for row in rows], axis=-2) if rows else qd
+    diagonal = matrix.diagonal(rows) if model.nv else qd
     tau, weight = forces.applied(model, q, qd, ctrl, take(diagonal, tree.dof_position))
     force = tau + applied
     if model.topology.integrator != "rk4" and gyroscopic.free_bodies(model.topology):
         force = force - gyroscopic.correction(model, qd)
     if model.topology.integrator != "rk4":
-        rows = _weighted(tree, rows, take(weight, tree.dof_order))
-    factor = factorize(tree, rows)
+        rows = matrix.add_diagonal(tree, rows, take(weight, tree.dof_order))
+    factor = matrix.factorize(tree, rows)
     net = fence(take(force, tree.dof_order) - c)
-    qdd = take(solve(tree, factor, net), tree.dof_position)
+    qdd = take(matrix.solve(tree, factor, net), tree.dof_position)
     return Body(links, subspace, factor), qdd
-
-
-def _weighted(tree, rows, weight):
-    """Path rows with W added to their diagonals."""
-    result = []
-    for group, row in zip(tree.groups, rows, strict=True):
-        last = row[-1:] + weight[group.start : group.stop]
-        result.append(concatenate([row[:-1], last]) if row.shape[0] > 1 else fence(last))
-    return tuple(result)
 
 
 def body_velocities(model: Model, body: Body, u: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from rsim_jax.dynamics import dense
 from rsim_jax.dynamics.inertia import composite
 from rsim_jax.dynamics.kinematics import Subspace
 from rsim_jax.dynamics.structure import Structure, structure
@@ -46,19 +47,19 @@ def _sum_dofs(tree: Structure, per_dof: jax.Array, count: int) -> jax.Array:
 
 
 def link_velocities(tree: Structure, motions: Pair) -> Pair:
-    """V of all links in tree order from their joints' motions."""
+    """V of all links in tree order from their joints' motions: each the sum over the link and its ancestors."""
+    if tree.deep:
+        return tuple(dense.sum_ancestors(tree, part) for part in motions)
     levels: list[Pair] = []
     for depth, level in enumerate(tree.levels):
         own = tuple(part[:, level.start : level.stop] for part in motions)
         if depth:
             own = tuple(fence(part + take(above, level.parents)) for part, above in zip(own, levels[-1], strict=True))
         levels.append(own)
-    return _join(levels, motions)
+    return _join(levels) if levels else motions
 
 
-def _join(levels: list[Pair], empty: Pair) -> Pair:
-    if not levels:
-        return empty
+def _join(levels: list[Pair]) -> Pair:
     return tuple(concatenate([pair[k] for pair in levels], axis=-2) for k in range(2))
 
 
@@ -66,29 +67,33 @@ def bias_force(
     model: Model, subspace: Subspace, inertia: jax.Array, motions: Pair, velocity: Pair, gravity: jax.Array
 ) -> jax.Array:
     """c (nv, N) in tree order; gravity (3, W), pass zeros to leave it out."""
-    topology, tree = model.topology, structure(model.topology)
-    accelerations: list[Pair] = []
+    tree = structure(model.topology)
+    if not tree.levels:
+        return jnp.zeros_like(subspace.angular[0])
+    acceleration = _accelerations(model, tree, motions, velocity, gravity)
+    inertial = spatial.momentum(inertia, acceleration)
+    carried = spatial.cross_force(velocity, spatial.momentum(inertia, velocity))
+    force = tuple(composite(tree, fence(a + b)) for a, b in zip(inertial, carried, strict=True))
+    motion = (subspace.angular, subspace.linear)
+    return fence(spatial.power(motion, tuple(take(part, tree.dof_link) for part in force)))
+
+
+def _accelerations(model: Model, tree: Structure, motions: Pair, velocity: Pair, gravity: jax.Array) -> Pair:
+    """A of all links for qdd = 0."""
+    topology = model.topology
+    own: list[Pair] = []
     for depth, level in enumerate(tree.levels):
         items = slice(level.start, level.stop)
         joint = tuple(part[:, items] for part in motions)
         if depth:
             carrier = tuple(take(part[:, _slice(tree, depth - 1)], level.parents) for part in velocity)
             angular, linear = spatial.cross_motion(carrier, joint)
-            above = tuple(take(part, level.parents) for part in accelerations[-1])
-            accelerations.append((fence(angular + above[0]), fence(linear + above[1])))
+            own.append((angular, linear))
         else:
-            angular = jnp.zeros_like(joint[0])
-            free = jnp.asarray([[float(topology.joint_type[j] == FREE)] for j in level.joints], angular.dtype)
+            free = jnp.asarray([float(topology.joint_type[j] == FREE) for j in level.joints], joint[0].dtype)
             _, carried = spatial.cross_motion((jnp.zeros_like(joint[0]), joint[1]), joint)  # v x w
-            accelerations.append((angular, fence(carried * free - gravity[:, None])))
-    if not accelerations:
-        return jnp.zeros_like(subspace.angular[0])
-    acceleration = _join(accelerations, motions)
-    inertial = spatial.momentum(inertia, acceleration)
-    carried = spatial.cross_force(velocity, spatial.momentum(inertia, velocity))
-    force = tuple(composite(tree, fence(a + b)) for a, b in zip(inertial, carried, strict=True))
-    motion = (subspace.angular, subspace.linear)
-    return fence(spatial.power(motion, tuple(take(part, tree.dof_link) for part in force)))
+            own.append((jnp.zeros_like(joint[0]), fence(carried * free[:, None] - gravity[:, None])))
+    return link_velocities(tree, _join(own))
 
 
 def _slice(tree: Structure, depth: int) -> slice:

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
+from rsim_jax.dynamics import rolled
 from rsim_jax.dynamics.structure import joints_of_type, structure
 from rsim_jax.lanes import quaternions, vectors
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.lanes.tree import take
-from rsim_jax.lanes.trigonometry import sincos
-from rsim_jax.structs import BALL, FREE, HINGE, SLIDE, Links, Model, record
+from rsim_jax.structs import BALL, FREE, HINGE, SLIDE, Links, Model, Topology, record
 
 
 class Subspace:
@@ -53,6 +53,9 @@ def link_poses(
     levels: list[_Poses] = []
     origin = jnp.zeros((3, n), q.dtype)
     for depth, level in enumerate(tree.levels):
+        if depth == 1 and tree.deep and rolled.possible(topology, tree):
+            levels.append(_Poses(*rolled.poses(model, tree, levels[0].rotation, levels[0].position, q)))
+            break
         if depth == 0:
             carriers = _root_parents(model, level.joints, kinematic_position, kinematic_quaternion)
             poses = _level_poses(model, level.joints, carriers, q)
@@ -159,33 +162,13 @@ def _single_poses(model: Model, joints: tuple[int, ...], parents: _Poses | None,
     shift = take(q, start) - take(model.joint_ref, start)
     before = _before_joint(model, joints, parents)
     axis, anchor = take(model.joint_axis, joints), take(model.joint_anchor, joints)
-    rotation, position = before.rotation, before.position
     types = {topology.joint_type[j] for j in joints}
-    is_hinge = jnp.asarray([[float(topology.joint_type[j] == HINGE)] for j in joints], q.dtype)
-    if HINGE in types:
-        sine, cosine = sincos(fence(shift * is_hinge) if SLIDE in types else shift)
-        sine, cosine = fence((sine, cosine))
-        rotation = vectors.matmul(before.rotation, _axis_angle(axis, sine, cosine))
-        swing = vectors.rotate(before.rotation, anchor) - vectors.rotate(rotation, anchor)
-        position = position + swing * is_hinge if SLIDE in types else position + swing
-    if SLIDE in types:
-        travel = shift * (1 - is_hinge) if HINGE in types else shift
-        position = position + vectors.rotate(before.rotation, axis) * travel
+    hinge = (
+        None if types == {HINGE} else jnp.asarray([[float(topology.joint_type[j] == HINGE)] for j in joints], q.dtype)
+    )
+    rotation, position = rolled.move(before.rotation, before.position, axis, anchor, shift, hinge)
     rotation = jnp.broadcast_to(rotation, (3, 3, len(joints), q.shape[-1]))
     return _Poses(rotation, fence(jnp.broadcast_to(position, (3, len(joints), q.shape[-1]))))
-
-
-def _axis_angle(axis: jax.Array, sine: jax.Array, cosine: jax.Array) -> jax.Array:
-    """Rodrigues: a a' + cos (1 - a a') + sin [a], as a (3, 3, n, N) array."""
-    x, y, z = axis[0], axis[1], axis[2]
-    versine = 1 - cosine
-    skew = [[0 * x, -z, y], [z, 0 * x, -x], [-y, x, 0 * x]]
-    a = [x, y, z]
-    rows = []
-    for i in range(3):
-        row = [a[i] * a[k] * versine + skew[i][k] * sine + (cosine if i == k else 0) for k in range(3)]
-        rows.append(fence(jnp.stack(row)))
-    return fence(jnp.stack(rows))
 
 
 def motion_subspace(model: Model, rotation: jax.Array, position: jax.Array) -> Subspace:
@@ -194,40 +177,41 @@ def motion_subspace(model: Model, rotation: jax.Array, position: jax.Array) -> S
     n = position.shape[-1]
     tree_origin = take(position, tree.roots)
     angular, linear = [], []
-    for group in tree.groups:
-        items = [(tree.link_order[link], dof) for link, dof in zip(group.links, group.dofs, strict=True)]
-        for kind, joints, offsets in _runs_by_kind(topology, items):
-            links = tuple(tree.link_position[j] for j in joints)
-            turn = take(rotation, links)
-            if kind == "translation":
-                unit = jnp.eye(3, dtype=position.dtype)[:, offsets][:, :, None]
-                angular.append(jnp.zeros((3, len(joints), n), position.dtype))
-                linear.append(jnp.broadcast_to(unit, (3, len(joints), n)))
-                continue
-            if kind == "slide":
-                linear.append(vectors.rotate(turn, take(model.joint_axis, joints)))
-                angular.append(jnp.zeros_like(linear[-1]))
-                continue
-            if kind == "hinge":
-                axis = vectors.rotate(turn, take(model.joint_axis, joints))
-            else:  # body-frame rotations of ball and free joints
-                axis = concatenate([turn[:, offsets[k], k : k + 1] for k in range(len(joints))], axis=-2)
-            angular.append(axis)
-            if kind == "spin":
-                linear.append(jnp.zeros_like(axis))  # a free root turns about its own position, its tree's origin
-                continue
-            anchor = take(position, links) + vectors.rotate(turn, take(model.joint_anchor, joints))
-            arm = fence(anchor - take(tree_origin, tuple(tree.link_tree[link] for link in links)))
-            linear.append(vectors.cross(arm, axis))
+    items = [(tree.link_order[link], dof) for link, dof in zip(tree.dof_link, tree.dof_order, strict=True)]
+    for kind, joints, offsets in _runs_by_kind(topology, items):
+        links = tuple(tree.link_position[j] for j in joints)
+        turn = take(rotation, links)
+        if kind == "translation":
+            unit = jnp.eye(3, dtype=position.dtype)[:, jnp.asarray(offsets)][:, :, None]
+            angular.append(jnp.zeros((3, len(joints), n), position.dtype))
+            linear.append(jnp.broadcast_to(unit, (3, len(joints), n)))
+            continue
+        if kind == "slide":
+            linear.append(vectors.rotate(turn, take(model.joint_axis, joints)))
+            angular.append(jnp.zeros_like(linear[-1]))
+            continue
+        if kind == "hinge":
+            axis = vectors.rotate(turn, take(model.joint_axis, joints))
+        else:  # body-frame rotations of ball and free joints
+            axis = concatenate([turn[:, offsets[k], k : k + 1] for k in range(len(joints))], axis=-2)
+        angular.append(axis)
+        if kind == "spin":
+            linear.append(jnp.zeros_like(axis))  # a free root turns about its own position, its tree's origin
+            continue
+        anchor = take(position, links) + vectors.rotate(turn, take(model.joint_anchor, joints))
+        arm = fence(anchor - take(tree_origin, tuple(tree.link_tree[link] for link in links)))
+        linear.append(vectors.cross(arm, axis))
     if not angular:
         empty = jnp.zeros((3, 0, n), position.dtype)
         return Subspace(empty, empty, tree_origin)
     return Subspace(concatenate(angular, axis=-2), concatenate(linear, axis=-2), tree_origin)
 
 
-def _runs_by_kind(topology, items):
-    """Split a group's (joint, dof) list into runs of one kind: (kind, joints, offsets of the dofs in their joints)."""
-    runs = []
+def _runs_by_kind(
+    topology: Topology, items: list[tuple[int, int]]
+) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+    """Split a (joint, dof) list into runs of one kind: (kind, joints, offsets of the dofs in their joints)."""
+    runs: list[tuple[str, list[int], list[int]]] = []
     for joint, dof in items:
         offset = dof - topology.joint_dadr[joint]
         joint_type = topology.joint_type[joint]
@@ -239,7 +223,4 @@ def _runs_by_kind(topology, items):
             runs.append((kind, [], []))
         runs[-1][1].append(joint)
         runs[-1][2].append(offset)
-    return [
-        (kind, tuple(joints), jnp.asarray(offsets) if kind == "translation" else tuple(offsets))
-        for kind, joints, offsets in runs
-    ]
+    return [(kind, tuple(joints), tuple(offsets)) for kind, joints, offsets in runs]

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from rsim_jax.structs import BALL, FREE, Topology
 
 JOINT_DOFS = (6, 3, 1, 1)
+DEEPEST = 24  # dofs on a path beyond which recursions are rolled and matrices dense
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class Structure:
     dof_tree: tuple[int, ...]  # tree of the dof at each tree position
     dof_link: tuple[int, ...]  # tree position of the link of the dof at each tree position
     roots: tuple[int, ...]  # tree position of each tree's root link
+
+    @property
+    def deep(self) -> bool:
+        """Whether paths are too long to be written out."""
+        return len(self.groups) > DEEPEST
 
 
 def inverse(order: tuple[int, ...]) -> tuple[int, ...]:

@@ -6,11 +6,13 @@ All of them evaluate the kinematics of the state's own q: nothing is cached, so 
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from rsim_jax.dynamics import bias, forces, inertia
+from rsim_jax.dynamics.algebra import algebra
 from rsim_jax.dynamics.kinematics import Subspace, link_poses, motion_subspace
 from rsim_jax.dynamics.structure import Structure, structure
 from rsim_jax.lanes import quaternions, spatial, vectors
@@ -36,15 +38,15 @@ def _moment(model: Model, state: State) -> tuple[Structure, Moment]:
     return structure(model.topology), Moment(links, subspace, per_link)
 
 
-def _mass_rows(model: Model, tree: Structure, moment: Moment) -> tuple[jax.Array, ...]:
-    return inertia.mass_rows(model, moment.subspace, inertia.composite(tree, moment.inertia))
+def _mass_rows(model: Model, tree: Structure, moment: Moment) -> Any:
+    return algebra(tree).mass_rows(model, moment.subspace, inertia.composite(tree, moment.inertia))
 
 
 @jax.jit
 def mass_matrix(model: Model, state: State) -> jax.Array:
     """M(q) (nv, nv, N), with armature, without implicit terms."""
     tree, moment = _moment(model, state)
-    return inertia.dense(model, _mass_rows(model, tree, moment))
+    return algebra(tree).full_matrix(model, _mass_rows(model, tree, moment))
 
 
 @jax.jit
@@ -179,15 +181,8 @@ def center_of_mass(model: Model, state: State) -> jax.Array:
 def energy(model: Model, state: State) -> tuple[jax.Array, jax.Array]:
     """Kinetic (N,) = qd' M qd / 2 with armature; potential (N,) = gravity (zero at the origin) + joint springs; J."""
     tree, moment = _moment(model, state)
-    qd = take(state.qd, tree.dof_order)
-    rows = _mass_rows(model, tree, moment)
-    kinetic = jnp.zeros(state.q.shape[-1:], state.q.dtype)
-    for g, group in enumerate(tree.groups):
-        own = qd[group.start : group.stop]
-        for p in range(g):
-            above = take(qd[tree.groups[p].start : tree.groups[p].stop], group.ancestors[p])
-            kinetic = kinetic + jnp.sum(rows[g][p] * own * above, axis=0)
-        kinetic = kinetic + 0.5 * jnp.sum(rows[g][g] * own * own, axis=0)
+    matrix = algebra(tree).full_matrix(model, _mass_rows(model, tree, moment))
+    kinetic = 0.5 * jnp.einsum("in,ikn,kn->n", state.qd, matrix, state.qd, precision="highest")
     weight = jnp.sum(model.body_mass * vectors.dot(model.gravity[:, None], center_of_mass(model, state)), axis=0)
     springs = 0.5 * jnp.sum(model.joint_stiffness * forces.spring_error(model, state.q) ** 2, axis=0)
     return kinetic, springs - weight

@@ -1,6 +1,8 @@
-"""Tree-sparse factorisation M = L' D L and the solves with its parts.
+"""The joint-space mass matrix along the paths of the tree, and its factorisation M = L' D L.
 
-L is unit lower triangular with the sparsity of the paths: L(k, i) is non-zero only where i is an ancestor of k, and
+    M(k, i) = S_i . I_c(link of k) S_k     for every dof i on the path from k to the root, else zero
+
+rows[g][p, item] = M(dof, its ancestor in group p), p = 0 ... g. L is unit lower triangular with the same sparsity:
 factorisation from the leaves to the root creates no fill (Featherstone 2008, section 6.5). Group by group:
 
     D_g = M_g(g),  L_g(p) = M_g(p) / D_g,  M_p(q) -= sum over items of L_g(p) M_g(q)      for q <= p < g
@@ -13,10 +15,14 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from rsim_jax.dynamics.structure import Structure
-from rsim_jax.lanes.fence import concatenate, fence
+from rsim_jax.dynamics.kinematics import Subspace
+from rsim_jax.dynamics.structure import Structure, structure
+from rsim_jax.lanes import spatial
+from rsim_jax.lanes.fence import concatenate, fence, stack
 from rsim_jax.lanes.tree import segment_sum, take
-from rsim_jax.structs import record
+from rsim_jax.structs import Model, record
+
+PathRows = tuple[jax.Array, ...]  # per group: (g + 1, n_g, N)
 
 
 class Factor:
@@ -30,7 +36,62 @@ class Factor:
 Factor = record(Factor)
 
 
-def factorize(tree: Structure, rows: tuple[jax.Array, ...]) -> Factor:
+def mass_rows(model: Model, subspace: Subspace, composite_inertia: jax.Array) -> PathRows:
+    """M along the paths, with armature on the diagonal."""
+    tree = structure(model.topology)
+    rows = []
+    armature = take(model.joint_armature, tree.dof_order)
+    for g, group in enumerate(tree.groups):
+        dofs = slice(group.start, group.stop)
+        motion = (subspace.angular[:, dofs], subspace.linear[:, dofs])
+        force = spatial.momentum(take(composite_inertia, group.links), motion)
+        products = []
+        for p in range(g):
+            above = slice(tree.groups[p].start, tree.groups[p].stop)
+            products.append(
+                spatial.power(
+                    (
+                        take(subspace.angular[:, above], group.ancestors[p]),
+                        take(subspace.linear[:, above], group.ancestors[p]),
+                    ),
+                    force,
+                )
+            )
+        products.append(spatial.power(motion, force) + armature[dofs])
+        rows.append(stack(products))
+    return tuple(rows)
+
+
+def diagonal(rows: PathRows) -> jax.Array:
+    """Diagonal of M (nv, N), tree order."""
+    return concatenate([row[-1] for row in rows], axis=-2)
+
+
+def add_diagonal(tree: Structure, rows: PathRows, weight: jax.Array) -> PathRows:
+    """M with weight (nv, N) added to its diagonal."""
+    result = []
+    for group, row in zip(tree.groups, rows, strict=True):
+        last = row[-1:] + weight[group.start : group.stop]
+        result.append(concatenate([row[:-1], last]) if row.shape[0] > 1 else fence(last))
+    return tuple(result)
+
+
+def full_matrix(model: Model, rows: PathRows) -> jax.Array:
+    """M (nv, nv, N) in public order (for users and tests, not for the step)."""
+    tree = structure(model.topology)
+    nv = model.nv
+    n = rows[0].shape[-1] if rows else 1
+    matrix = jnp.zeros((nv, nv, n), rows[0].dtype if rows else model.dtype)
+    for g, group in enumerate(tree.groups):
+        dofs = jnp.asarray(group.dofs)
+        for p in range(g + 1):
+            above = group.dofs if p == g else tuple(tree.groups[p].dofs[a] for a in group.ancestors[p])
+            matrix = matrix.at[dofs, jnp.asarray(above)].set(rows[g][p])
+            matrix = matrix.at[jnp.asarray(above), dofs].set(rows[g][p])
+    return matrix
+
+
+def factorize(tree: Structure, rows: PathRows) -> Factor:
     """Factor the path rows of a mass matrix."""
     count = len(rows)
     lower: list[jax.Array] = [None] * count

@@ -46,9 +46,10 @@ def safe_norm(v: jax.Array) -> jax.Array:
 def normalize(v: jax.Array, fallback: jax.Array) -> tuple[jax.Array, jax.Array]:
     """(v/|v|, |v|), with `fallback` where |v| underflows; value and derivative stay finite.
 
-    The largest component is scaled to one first, so that lengths far below sqrt(tiny) keep their direction.
+    The largest component is scaled to one first, so that lengths far below sqrt(tiny) keep their direction. The result
+    does not depend on that scale, so it has no part in the derivative (v / scale^2 would underflow).
     """
-    scale = jnp.maximum(jnp.maximum(jnp.abs(v[0]), jnp.abs(v[1])), jnp.abs(v[2]))
+    scale = jax.lax.stop_gradient(jnp.maximum(jnp.maximum(jnp.abs(v[0]), jnp.abs(v[1])), jnp.abs(v[2])))
     tiny = jnp.finfo(v.dtype).tiny
     usable = scale > 4 * tiny
     safe = jnp.where(usable, v / jnp.where(usable, scale, 1), fallback)

@@ -85,21 +85,36 @@ class BatchedTask:
         Args:
             action: (nu, N), as the task's `step`.
         """
-        return self.finish_same_step(self.advance(state, action))
+        after = self.advance(state, action)
+        return self.finish_same_step(after, self.fresh(after))
+
+    def fresh(self, state: BatchState) -> TaskState:
+        """A new episode for every world, from its own stream."""
+        return self.task.restart(state.task.key)
 
     @jax.jit
-    def finish_same_step(self, after: BatchState) -> BatchState:
-        """Restart the worlds that the step finished."""
-        return self.restart(after, after.done)
+    def finish_same_step(self, after: BatchState, fresh: TaskState | None = None) -> BatchState:
+        """Restart the worlds that the step finished; what it produced stays readable.
+
+        Args:
+            fresh: the new episodes (`fresh(after)`), when they are computed by a program of their own.
+        """
+        fresh = self.fresh(after) if fresh is None else fresh
+        ended = after.done
+        return after.replace(
+            task=rsim.select(ended, fresh, after.task),
+            running_return=jnp.where(ended, 0, after.running_return),
+            running_length=jnp.where(ended, 0, after.running_length),
+        )
 
     @jax.jit
-    def finish_next_step(self, before: BatchState, after: BatchState) -> BatchState:
+    def finish_next_step(self, before: BatchState, after: BatchState, fresh: TaskState | None = None) -> BatchState:
         """Restart the worlds that had finished before the step: its action did not count for them.
 
-        They have reward 0 and both flags false (Gymnasium's NEXT_STEP).
+        They have reward 0 and both flags false (Gymnasium's NEXT_STEP). `fresh` as in `finish_same_step`.
         """
-        pending = before.done
-        return rsim.select(pending, self._begun(self.restart(before, pending)), after)
+        fresh = self.fresh(after) if fresh is None else fresh
+        return rsim.select(before.done, self._begun(fresh), after)
 
     @jax.jit
     def finish_live(self, before: BatchState, after: BatchState) -> BatchState:
@@ -128,20 +143,20 @@ class BatchedTask:
             running_length=length,
         )
 
-    @jax.jit
-    def restart(self, state: BatchState, mask: Bool[Array, " N"]) -> BatchState:
-        """Restart the worlds of `mask` from their own streams; what the last step produced stays readable."""
-        fresh = self.task.restart(state.task.key)
-        return state.replace(
-            task=rsim.select(mask, fresh, state.task),
-            running_return=jnp.where(mask, 0, state.running_return),
-            running_length=jnp.where(mask, 0, state.running_length),
-        )
-
-    @jax.jit
     def restart_all(self, keys: Key[Array, " N"]) -> BatchState:
         """Start every world from its own key."""
-        task = self.task.restart(keys)
+        return self._begun(self.task.restart(keys))
+
+    def restart_some(self, state: BatchState, mask: Bool[Array, " N"], keys: Key[Array, " N"]) -> BatchState:
+        """Start the worlds of `mask` from the keys given (`state.task.key` continues their streams).
+
+        As after a user's reset, flags, reward and statistics begin again there.
+        """
+        return rsim.select(mask, self.restart_all(keys), state)
+
+    @jax.jit
+    def _begun(self, task: TaskState) -> BatchState:
+        """The state of new episodes: nothing reported about a last step."""
         zero = jnp.zeros_like(task.reward)
         count = jnp.zeros(zero.shape, jnp.int32)
         flag = jnp.zeros(zero.shape, bool)
@@ -157,31 +172,6 @@ class BatchedTask:
             episode_length=count,
             running_return=zero,
             running_length=count,
-        )
-
-    @jax.jit
-    def reset_some(self, state: BatchState, mask: Bool[Array, " N"], keys: Key[Array, " N"] | None) -> BatchState:
-        """Restart the worlds of `mask`, as a user's reset does: flags, reward and statistics begin again there.
-
-        Args:
-            keys: new streams for the worlds of `mask`; None continues the old ones.
-        """
-        if keys is not None:
-            state = state.replace(task=state.task.replace(key=jnp.where(mask, keys, state.task.key)))
-        return rsim.select(mask, self._begun(self.restart(state, mask)), state)
-
-    def _begun(self, state: BatchState) -> BatchState:
-        """The state with nothing reported about a last step."""
-        flag = jnp.zeros_like(state.terminated)
-        return state.replace(
-            reward=jnp.zeros_like(state.reward),
-            terminated=flag,
-            truncated=flag,
-            final_obs=state.task.obs,
-            terms=state.task.terms,
-            info=state.task.info,
-            episode_return=jnp.zeros_like(state.episode_return),
-            episode_length=jnp.zeros_like(state.episode_length),
         )
 
     def _out_of_time(self, length: Int[Array, " N"]) -> Bool[Array, " N"]:

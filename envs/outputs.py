@@ -1,4 +1,4 @@
-"""The compiled programs behind the Gymnasium classes: one transition each, laid out world first.
+"""The compiled programs behind the Gymnasium classes: resets and layouts, world first.
 
 They are module-level functions of a `BatchedTask`, which is a pytree: every environment of the same task, parameters
 and number of worlds shares one compiled program, however often it is built.
@@ -23,36 +23,33 @@ Info = dict[str, Any]
 Transition = tuple[Array, Array, Array, Array, Info]
 
 
-@jax.jit
-def start(batched: BatchedTask, keys: Key[Array, " N"]) -> tuple[BatchState, Array, Info]:
-    """Reset every world: state, observations (N, d), info."""
-    state = batched.restart_all(keys)
-    return state, state.obs.T, _reset_info(batched, state, jnp.ones(keys.shape, bool))
-
-
-@jax.jit
-def restart(
-    batched: BatchedTask, state: BatchState, mask: Bool[Array, " N"], keys: Key[Array, " N"]
-) -> tuple[BatchState, Array, Info]:
-    """Reset the worlds of `mask`, each with the key given: state, all observations (N, d), info of the mask."""
-    state = batched.reset_some(state, mask, keys)
-    return state, state.obs.T, _reset_info(batched, state, mask)
-
-
-@functools.partial(jax.jit, static_argnames=("mode", "statistics"))
 def finish(
     batched: BatchedTask, before: BatchState, after: BatchState, mode: AutoresetMode, statistics: bool = False
 ) -> tuple[BatchState, Transition]:
     """Resets and layout of an autoreset mode: state, (observations, rewards, terminations, truncations, info)."""
+    fresh = None if mode is AutoresetMode.DISABLED else batched.fresh(after)
+    return finish_with(batched, before, after, fresh, mode=mode, statistics=statistics)
+
+
+@functools.partial(jax.jit, static_argnames=("mode", "statistics"))
+def finish_with(
+    batched: BatchedTask,
+    before: BatchState,
+    after: BatchState,
+    fresh: TaskState | None,
+    mode: AutoresetMode,
+    statistics: bool,
+) -> tuple[BatchState, Transition]:
+    """`finish` with the new episodes given: they are a program of their own, shared by the modes."""
     pending = before.done
     match mode:
         case AutoresetMode.SAME_STEP:
-            state = batched.finish_same_step(after)
+            state = batched.finish_same_step(after, fresh)
             info = _task_info(batched, state.task, stepped=~state.done)
             info |= _pair("final_obs", state.final_obs.T, state.done)
             info |= _pair("final_info", _masked(state.terms | state.info, state.done), state.done)
         case AutoresetMode.NEXT_STEP:
-            state = batched.finish_next_step(before, after)
+            state = batched.finish_next_step(before, after, fresh)
             info = _task_info(batched, state.task, stepped=~pending)
         case AutoresetMode.DISABLED:
             state = batched.finish_live(before, after)
@@ -61,6 +58,16 @@ def finish(
         ended = state.done & ~_held(mode, pending)
         info |= _pair("episode", {"r": state.episode_return, "l": state.episode_length}, ended)
     return state, (state.obs.T, state.reward, state.terminated, state.truncated, info)
+
+
+@jax.jit
+def begun(batched: BatchedTask, state: BatchState, mask: Bool[Array, " N"]) -> tuple[Array, Info]:
+    """The layout of a reset of the worlds of `mask`: all observations (N, d), info of the mask.
+
+    It tells what is known of fresh worlds: state terms and info, nothing that only a step measures.
+    """
+    named = {name: state.task.terms[name] for name in batched.task.state_terms}
+    return state.obs.T, _masked(named | state.task.info, mask)
 
 
 @jax.jit
@@ -83,12 +90,6 @@ def _task_info(batched: BatchedTask, task: TaskState, stepped: Bool[Array, " N"]
     for name, value in (task.terms | task.info).items():
         info |= _pair(name, jnp.moveaxis(value, -1, 0), everywhere if name in always else stepped)
     return info
-
-
-def _reset_info(batched: BatchedTask, state: BatchState, mask: Bool[Array, " N"]) -> Info:
-    """What is known of freshly reset worlds: state terms and info, nothing that only a step measures."""
-    named = {name: state.task.terms[name] for name in batched.task.state_terms}
-    return _masked(named | state.task.info, mask)
 
 
 def _masked(values: dict[str, Array], mask: Bool[Array, " N"]) -> Info:

@@ -77,8 +77,8 @@ class RsimEnv(gym.Env):
         else:
             seed = int(self.np_random.integers(2**31)) if seed is None else seed
             keys = outputs.keys_of_seed(outputs.seed_words([seed])[0], 1)
-        self._state, obs, info = outputs.start(self._batched, keys)
-        obs, info = jax.device_get((obs, info))
+        self._state = self._batched.restart_all(keys)
+        obs, info = jax.device_get(outputs.begun(self._batched, self._state, np.ones(1, bool)))
         return np.array(obs[0]), _of_one_world(info)
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:

@@ -128,16 +128,14 @@ class RsimVectorEnv(gym.vector.VectorEnv):
         super().reset(seed=int(seed) if _is_int(seed) else None)
         mask = None if options is None else options.get("reset_mask")
         if mask is not None:
-            keys = self.state.task.key if seed is None else self._keys(seed)
-            result = outputs.restart(self._batched, self.state, self._mask(mask), self._placed(keys))
-        elif seed is None and self._state is not None:
-            result = outputs.start(self._batched, self._state.task.key)
+            mask, state = self._mask(mask), self.state
+            keys = state.task.key if seed is None else self._keys(seed)
+            state = self._batched.restart_some(state, mask, self._placed(keys))
         else:
-            seed = int(self.np_random.integers(2**31)) if seed is None else seed
-            result = outputs.start(self._batched, self._placed(self._keys(seed)))
-        state, obs, info = result
+            mask = np.ones(self.num_envs, bool)
+            state = self._batched.restart_all(self._placed(self._next_keys(seed)))
         self._state = self._placed(state)
-        return self._given((obs, info))
+        return self._given(outputs.begun(self._batched, self._state, mask))
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """One step of every world: observations, rewards, terminations, truncations, info."""
@@ -194,6 +192,11 @@ class RsimVectorEnv(gym.vector.VectorEnv):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickling keeps the arguments, not the episode: the copy wants a reset, as with Gymnasium's EzPickle."""
         return _rebuild, (self._arguments,)
+
+    def _next_keys(self, seed: int | Sequence[int] | None) -> jax.Array:
+        if seed is None and self._state is not None:
+            return self._state.task.key
+        return self._keys(int(self.np_random.integers(2**31)) if seed is None else seed)
 
     def _keys(self, seed: int | Sequence[int]) -> jax.Array:
         if _is_int(seed):

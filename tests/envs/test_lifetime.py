@@ -40,14 +40,14 @@ def test_steps_leave_no_arrays_behind():
 
 def test_closed_environments_leave_no_arrays_and_no_programs_behind():
     run(Drifter(), 64, 5, 1)
-    start, programs = alive(), outputs.finish._cache_size()
+    start, programs = alive(), outputs.finish_with._cache_size()
     for _ in range(20):
         envs = RsimVectorEnv(Drifter(), 64, max_episode_steps=50, autoreset_mode="same_step", output="jax")
         envs.reset(seed=0)
         envs.step(np.zeros((64, 1), np.float32))
         envs.close()
     assert abs(alive() - start) <= 5
-    assert outputs.finish._cache_size() == programs
+    assert outputs.finish_with._cache_size() == programs
 
 
 @pytest.mark.slow

@@ -217,7 +217,7 @@ def test_pickling_rebuilds_the_environment():
 
 
 def test_one_compilation_per_number_of_worlds():
-    programs = (outputs.finish, outputs.start)
+    programs = (outputs.finish_with, outputs.begun)
     for program in programs:
         program.clear_cache()
     for worlds in (3, 7):

@@ -45,6 +45,7 @@ OTHERS = (
 )
 IGNORED = ("fluid", "mimic", "equality", "mesh")  # what some of the files hold and no quantity compared here feels
 WHOLE = ("hopper.xml", "ant.xml", "b01_inertial_rpy.urdf", "b09_ref.xml", "b14_nested_spin.xml", "b86_keyframe.xml")
+QUICK = ("inverted_pendulum.xml", "inverted_double_pendulum.xml", "hopper.xml", "ant.xml")  # to compile a step
 PER_BODY = ("position", "rotation", "linear_velocity", "angular_velocity")  # ..., nbody, worlds
 ALLOWED = {"float64": 1e-9, "float32": 2e-4}  # worst |a - b| / max |b| allowed
 
@@ -145,7 +146,7 @@ def test_energy_momentum_and_jacobian_equal_mujocos(name, models, gymnasium_asse
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [
-        pytest.param(n, d, marks=() if d == "float64" or n in WHOLE else pytest.mark.slow)
+        pytest.param(n, d, marks=() if n in QUICK and d == "float64" else pytest.mark.slow)
         for n in STANDARD
         for d in ("float64", "float32")
     ],

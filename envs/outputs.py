@@ -24,10 +24,20 @@ Transition = tuple[Array, Array, Array, Array, Info]
 
 
 def finish(
-    batched: BatchedTask, before: BatchState, after: BatchState, mode: AutoresetMode, statistics: bool = False
+    batched: BatchedTask,
+    before: BatchState,
+    after: BatchState,
+    mode: AutoresetMode,
+    statistics: bool = False,
+    wait: bool = False,
 ) -> tuple[BatchState, Transition]:
-    """Resets and layout of an autoreset mode: state, (observations, rewards, terminations, truncations, info)."""
-    fresh = None if mode is AutoresetMode.DISABLED else batched.fresh(after)
+    """Resets and layout of an autoreset mode: state, (observations, rewards, terminations, truncations, info).
+
+    With `wait` the host looks at the flags first and spares new episodes that no world needs.
+    """
+    ended = before.done if mode is AutoresetMode.NEXT_STEP else after.done
+    needed = mode is not AutoresetMode.DISABLED and not (wait and not np.asarray(ended).any())
+    fresh = batched.fresh(after) if needed else after.task
     return finish_with(batched, before, after, fresh, mode=mode, statistics=statistics)
 
 
@@ -36,11 +46,11 @@ def finish_with(
     batched: BatchedTask,
     before: BatchState,
     after: BatchState,
-    fresh: TaskState | None,
+    fresh: TaskState,
     mode: AutoresetMode,
     statistics: bool,
 ) -> tuple[BatchState, Transition]:
-    """`finish` with the new episodes given: they are a program of their own, shared by the modes."""
+    """`finish` with the new episodes given, where any are needed: they are a program of their own."""
     pending = before.done
     match mode:
         case AutoresetMode.SAME_STEP:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import warnings
@@ -145,7 +146,7 @@ class RsimVectorEnv(gym.vector.VectorEnv):
             self._refuse_finished(state)
         after = self._batched.advance(state, actions.T)
         state, transition = outputs.finish(
-            self._batched, state, after, mode=self.autoreset_mode, statistics=self.episode_statistics
+            self._batched, state, after, self.autoreset_mode, self.episode_statistics, wait=self.output == "numpy"
         )
         self._state = self._placed(state)
         return self._given(transition)
@@ -171,7 +172,7 @@ class RsimVectorEnv(gym.vector.VectorEnv):
         return (getattr(self if hasattr(self, name) else self.task, name),) * self.num_envs
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute of the environment; all worlds share it, so a list must repeat one value.
+        """Set a parameter of the task or an attribute of the environment; worlds share it: a list repeats one value.
 
         Raises:
             ValueError: for a list of the wrong length or of different values.
@@ -182,7 +183,11 @@ class RsimVectorEnv(gym.vector.VectorEnv):
             if any(not np.array_equal(value, values[0]) for value in values):
                 raise ValueError(f"all worlds share the attribute {name!r}: give one value")
             values = values[0]
-        setattr(self, name, values)
+        if name in (field.name for field in dataclasses.fields(self.task)):
+            self.task = dataclasses.replace(self.task, **{name: values})
+            self._batched = BatchedTask(self.task, self.max_episode_steps)
+        else:
+            setattr(self, name, values)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free the state and the renderer."""

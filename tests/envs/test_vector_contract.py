@@ -202,6 +202,8 @@ def test_call_and_attributes():
     assert envs.label == "a" and envs.get_attr("label") == ("a",) * 5
     envs.set_attr("label", ["b"] * 5)
     assert envs.label == "b"
+    envs.set_attr("scale", 0.01)  # a parameter of the task
+    assert np.abs(envs.reset(seed=0)[0][:, 0]).max() <= 0.01
     with pytest.raises(ValueError, match="2 values for 5"):
         envs.set_attr("label", ["a", "b"])
     with pytest.raises(ValueError, match="give one value"):

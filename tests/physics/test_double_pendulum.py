@@ -11,7 +11,7 @@ from physics.trials import G, run
 
 import rsim_jax as rsim
 
-ARM = '<joint axis="0 1 0"/><inertial pos="0 0 -1" mass="1" diaginertia="1e-10 1e-10 1e-10"/>'
+ARM = '<joint axis="0 1 0"/><inertial pos="0 0 -1" mass="1" diaginertia="1e-13 1e-13 1e-13"/>'
 XML = f"""
 <mujoco><worldbody><body name="upper">{ARM}<body name="lower" pos="0 0 -1">{ARM}</body></body></worldbody></mujoco>
 """

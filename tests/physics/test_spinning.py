@@ -100,10 +100,22 @@ TOP = """
 """
 
 
-@pytest.mark.parametrize(("dt", "allowed"), [(0.001, 0.005), (0.004, 0.02)])
-def test_a_heavy_top_with_a_level_axis_precesses(dt, allowed):
+EXPLICIT = pytest.mark.xfail(strict=True, reason="explicit gyroscopic torque of a joint tree: nutation grows each step")
+
+
+@pytest.mark.parametrize(
+    ("integrator", "dt", "allowed"),
+    [
+        ("rk4", 0.001, 0.005),
+        ("rk4", 0.004, 0.02),
+        pytest.param("semi_implicit", 0.001, 0.005, marks=EXPLICIT),
+        pytest.param("semi_implicit", 0.004, 0.02, marks=EXPLICIT),
+    ],
+)
+def test_a_heavy_top_with_a_level_axis_precesses(integrator, dt, allowed):
     """Omega = m g r / (I3 w) = 0.981 rad/s, started in steady precession; the axis stays level to 1 degree a turn."""
-    model = rsim.load(TOP, options=NO_CONTACTS, dtype="float64").replace(dt=dt)
+    options = rsim.Options(max_contacts=0, integrator=integrator)
+    model = rsim.load(TOP, options=options, dtype="float64").replace(dt=dt)
     state = rsim.make_state(model, 2)
     q, rate = np.zeros((4, 2)), np.zeros((3, 2))
     q[0], q[2] = np.sqrt(0.5), np.sqrt(0.5)  # body z along world x

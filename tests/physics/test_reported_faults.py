@@ -1,0 +1,116 @@
+"""Faults reported of other simulators, each as the behaviour that would have been right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from physics.trials import G, run
+
+import rsim_jax as rsim
+
+MODELS = Path(__file__).parents[1] / "models"
+
+
+def loaded(name, dtype="float64", **options):
+    return rsim.load(str(MODELS / name), options=rsim.Options(**options), dtype=dtype)
+
+
+def test_default_armature_does_not_reach_a_freejoint():
+    """B10: `<freejoint>` takes no defaults; `<joint type="free">` inherits armature 1, so a 1 kg body falls at g/2."""
+    model = loaded("b10_freejoint_defaults.xml", max_contacts=0)
+    seen = run(model, rsim.make_state(model, 2), 0.001)
+    a, b = (model.topology.joint_dadr[model.topology.joint_body.index(model.body_id(n))] + 2 for n in ("a", "b"))
+    fall = seen.qd[0, :, 0] / float(model.dt)
+    assert fall[a] == pytest.approx(-G, abs=1e-3)
+    assert fall[b] == pytest.approx(-G / 2, abs=2e-2)  # less dt damping / (m + armature) of the implicit damping
+
+
+def link_chain(count):
+    """MJCF of `count` links in series along x: hinges about y, 0.1 m and 0.1 kg each."""
+    inertia = 0.1 * 0.1**2 / 12
+    link = f'<joint axis="0 1 0"/><inertial pos="0.05 0 0" mass="0.1" diaginertia="1e-7 {inertia} {inertia}"/>'
+    text = "".join(f'<body pos="{0.1 if k else 0} 0 {0 if k else 12}">{link}' for k in range(count))
+    return f'<mujoco><option timestep="0.001"/><worldbody>{text}{"</body>" * count}</worldbody></mujoco>'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "steps"), [(44, 20), (100, 1000), (300, 0)])
+def test_a_long_chain_loads_and_moves(count, steps):
+    """B13: mass matrix entries of a rod and of its last link; 1 s of a falling chain keeps its energy to 1 %."""
+    model = rsim.load(link_chain(count), options=rsim.Options(max_contacts=0), dtype="float64")
+    state = rsim.make_state(model, 1)
+    mass = np.asarray(rsim.mass_matrix(model, state))[:, :, 0]
+    assert mass[0, 0] == pytest.approx(0.1 * count * (0.1 * count) ** 2 / 3, rel=5e-4)
+    assert mass[-1, -1] == pytest.approx(0.1 * 0.1**2 / 3, rel=1e-3)
+    before = sum(np.asarray(e)[0] for e in rsim.energy(model, state))
+    for _ in range(steps // 20):
+        state, _ = rsim.rollout(model, state, steps=20)
+    assert np.isfinite(np.asarray(state.q)).all()
+    after = sum(np.asarray(e)[0] for e in rsim.energy(model, state))
+    assert abs(after - before) < 0.01 * 1177.2
+
+
+def test_masks_decide_who_touches_whom():
+    """B24: contype and conaffinity of either side, not a flag."""
+    model = loaded("b24_masks.xml")
+    state = rsim.make_state(model, 2)
+    q = np.array(state.q)
+    q[2::7] = 0.0999
+    found = rsim.pair_report(rsim.detect(model, state.replace(q=jnp.asarray(q))))
+    names = model.topology.geom_names
+    pairs = {frozenset((names[c.geom_a], names[c.geom_b])) for c in found}
+    assert pairs == {frozenset(p) for p in (("floor", "a"), ("floor", "b"), ("floor", "c"), ("a", "c"))}
+
+
+def test_a_box_sunk_into_a_plane_touches_with_its_four_lower_corners():
+    """B27: no stale points, and none at the top."""
+    model = loaded("b27_box_plane_corners.xml")
+    report = jax.tree.map(np.asarray, rsim.detect(model, rsim.make_state(model, 2)))
+    valid = report.valid[:, 0]
+    assert valid.sum() == 4
+    points = report.contact_point[:, valid, 0].T
+    corners = {(round(float(x), 6), round(float(y), 6)) for x, y, _ in points}
+    assert corners == {(0.2, -0.45), (0.6, -0.45), (0.2, -0.15), (0.6, -0.15)}
+    assert ((points[:, 2] >= -0.0005 - 1e-9) & (points[:, 2] <= 1e-9)).all()
+    np.testing.assert_allclose(report.point_pair.depth[valid, 0], 0.0005, atol=1e-5)
+    np.testing.assert_allclose(
+        report.point_pair.nhat_BA_W[:, valid, 0].T, [[0, 0, -1]] * 4, atol=1e-9
+    )  # out of the box
+    assert (report.body_b[valid, 0] == model.body_id("box")).all()
+    assert (report.body_a[~valid, 0] == -1).all() and (report.contact_point[:, ~valid, 0] == 0).all()
+
+
+def test_an_explicit_pair_collides_with_its_own_friction():
+    """B25: masks 0 keep a geom from everything but its explicit pair, whose friction 0.1 counts."""
+    model = loaded("b25_explicit_pair.xml", sweeps=60)
+    state = rsim.make_state(model, 2)
+    qd = np.zeros((12, 2))
+    qd[0] = 3
+    seen = run(model, state.replace(qd=jnp.asarray(qd)), 1.0, every=10)
+    assert seen.qd[-1, 0, 0] == pytest.approx(3 - 0.1 * G, abs=0.03)
+    assert seen.q[-1, 2, 0] == pytest.approx(0.02, abs=1e-3)
+    assert seen.q[-1, 9, 0] == pytest.approx(0.5 - G / 2, abs=0.02)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_parallel_capsules_touch_at_both_ends_of_their_overlap(dtype):
+    """B19: shifted by 0.1 m, not at all, and 1e-6 rad from parallel; a single contact would let the upper one tip."""
+    model = loaded("b19_parallel_capsules.xml", dtype)
+    state = rsim.make_state(model, 2)
+    near = state.replace(q=jnp.asarray([[-0.0005, -0.0005], [0, 1e-6]], dtype))
+    report = jax.tree.map(np.asarray, rsim.detect(model, near))
+    for n in range(2):
+        valid = report.valid[:, n]
+        assert valid.sum() == 2
+        x = np.sort(report.contact_point[0, valid, n])
+        np.testing.assert_allclose(x, [-0.2, 0.3], atol=1e-4)
+        np.testing.assert_allclose(report.point_pair.depth[valid, n], 0.0005, atol=1e-5)
+        np.testing.assert_allclose(np.abs(report.point_pair.nhat_BA_W[2, valid, n]), 1, atol=1e-6)
+    dropped = state.replace(q=jnp.asarray([[0.01, 0.01], [0, 1e-6]], dtype))
+    seen = run(model, dropped, 3.0, every=50)
+    assert np.degrees(np.abs(seen.q[-1, 1])).max() < 0.2
+    assert np.abs(seen.q[-1, 0]).max() < 1e-3

@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 LINE_SECONDS = 10.0  # between lines where the output is not a terminal
+SMOOTHING = 0.1  # weight of the newest update in the speed that tells the time left
 
 
 class Progress:
@@ -23,6 +24,7 @@ class Progress:
         self._live = Live(console=self.console, auto_refresh=False) if show and self.console.is_terminal else None
         self._last_line = time.monotonic()
         self._return: float | None = None
+        self._speed: float | None = None
 
     def __enter__(self) -> Progress:
         if self._live is not None:
@@ -41,6 +43,8 @@ class Progress:
         """Show the newest row of metrics."""
         if row["episode_return"] is not None:
             self._return = row["episode_return"]
+        speed = row["steps_per_second"]
+        self._speed = speed if self._speed is None else self._speed + SMOOTHING * (speed - self._speed)
         if self._live is not None:
             self._live.update(self._table(row), refresh=True)
         elif self.show and time.monotonic() - self._last_line > LINE_SECONDS:
@@ -49,7 +53,7 @@ class Progress:
 
     def _seconds_left(self, row: dict[str, Any]) -> float:
         steps_left = row["env_steps"] * (self.num_updates / row["update"] - 1)
-        return steps_left / row["steps_per_second"]
+        return steps_left / self._speed
 
     def _headline(self, row: dict[str, Any]) -> list[tuple[str, str]]:
         shown = "-" if self._return is None else f"{self._return:.1f}"

@@ -61,11 +61,13 @@ def resume(run: str | Path, task: Any = None) -> Result:
     """Go on from the newest checkpoint of a run, as if it had not been interrupted.
 
     Raises:
-        ConfigError: when the folder holds no checkpoint, or a damaged one.
+        ConfigError: when the folder holds no checkpoint, a damaged one, or that of a complete run.
     """
     began, run = time.monotonic(), Path(run)
     path = checkpoint.latest(run)
     config = settings.from_dict(settings.read_yaml(path / checkpoint.SETTINGS))
+    if int(path.name) >= config.num_updates:
+        raise ConfigError(f"{run} is complete after {config.num_updates} updates; score it with: rsim eval {run}")
     trainer = tasks.make_trainer(config, task)
     state = trainer.place(checkpoint.load(path, trainer.template()))
     return _go_on(trainer, trainer.compile(state), run, state, began)

@@ -38,6 +38,8 @@ def test_run_folder(tmp_path, capsys):
     assert [p.name for p in (run / "checkpoints").iterdir()] == ["00000004"]
     assert not list(run.rglob("*partial*"))
     assert "wall time" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match=r"complete after 4 updates.*rsim eval"):
+        train.resume(run, point_mass.batched(20))
 
 
 def test_existing_run_is_not_overwritten(tmp_path):

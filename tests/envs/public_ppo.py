@@ -108,22 +108,24 @@ def train(
     minibatches: int = 8,
     report: Callable[[int, float], None] = lambda update, score: None,
 ) -> list[float]:
-    """Mean return of the episodes that ended in each update's roll-out (the previous mean where none did)."""
+    """Mean return of the episodes that ended in each update's roll-out (the previous mean where none did).
+
+    `envs` must include Gymnasium's `RecordEpisodeStatistics`, which reports returns before any scaling of rewards.
+    """
     gamma, lam, rng = 0.99, 0.95, np.random.default_rng(seed)
     total = updates * epochs * minibatches
     learner = Learner(envs.single_observation_space.shape[0], envs.single_action_space.shape[0], seed, rate, total)
     obs, _ = envs.reset(seed=seed)
     resetting = np.zeros(envs.num_envs, bool)
-    running, scores = np.zeros(envs.num_envs), []
+    scores = []
     for update in range(updates):
         rows, finished = [], []
         for _ in range(steps):
             action, log_prob, value = learner.act(obs)
-            after, reward, terminated, truncated, _ = envs.step(action)
+            after, reward, terminated, truncated, info = envs.step(action)
             done = terminated | truncated
             rows.append((obs, action, log_prob, value, np.asarray(reward, np.float32), terminated, done, ~resetting))
-            running = np.where(resetting, 0, running + reward)
-            finished += running[done].tolist()
+            finished += info["episode"]["r"][done].tolist() if "episode" in info else []
             obs, resetting = after, done
         observed, actions, log_probs, values, rewards, terminations, ends, live = map(np.stack, zip(*rows, strict=True))
         values = np.concatenate([values, learner.act(obs)[2][None]])

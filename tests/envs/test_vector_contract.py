@@ -276,7 +276,9 @@ def test_masked_reset_keeps_the_statistics_of_other_worlds():
     assert envs.episode_lengths.tolist() == [0, 3]
 
 
-def test_autoreset_mode_in_a_spec_is_json():
-    spec = gym.spec("rsim/Hopper-v5")
-    spec.kwargs |= {"autoreset_mode": "same_step", "output": "jax"}
-    assert json.loads(spec.to_json())["kwargs"]["autoreset_mode"] == "same_step"
+def test_the_spec_is_json_and_makes_the_same_environment():
+    envs = gym.make_vec("rsim/InvertedPendulum-v5", num_envs=2, autoreset_mode="same_step", output="jax")
+    text = envs.unwrapped.spec.to_json()
+    assert json.loads(text)["kwargs"]["autoreset_mode"] == "same_step"
+    again = gym.make_vec(type(envs.unwrapped.spec).from_json(text), num_envs=2).unwrapped
+    assert again.autoreset_mode is AutoresetMode.SAME_STEP and again.output == "jax"

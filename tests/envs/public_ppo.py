@@ -106,13 +106,14 @@ def train(
     rate: float = 1e-3,
     epochs: int = 8,
     minibatches: int = 8,
+    gamma: float = 0.99,
     report: Callable[[int, float], None] = lambda update, score: None,
 ) -> list[float]:
     """Mean return of the episodes that ended in each update's roll-out (the previous mean where none did).
 
     `envs` must include Gymnasium's `RecordEpisodeStatistics`, which reports returns before any scaling of rewards.
     """
-    gamma, lam, rng = 0.99, 0.95, np.random.default_rng(seed)
+    lam, rng = 0.95, np.random.default_rng(seed)
     total = updates * epochs * minibatches
     learner = Learner(envs.single_observation_space.shape[0], envs.single_action_space.shape[0], seed, rate, total)
     obs, _ = envs.reset(seed=seed)

@@ -30,8 +30,8 @@ def test_inverted_pendulum_improves():
 
 @pytest.mark.slow
 def test_hopper_learns():
-    envs = RecordEpisodeStatistics(gym.make_vec("rsim/Hopper-v5", num_envs=64))
-    envs = ClipAction(NormalizeReward(NormalizeObservation(envs), gamma=0.99))
-    scores = public_ppo.train(envs, updates=300, steps=32, rate=3e-4, epochs=10, minibatches=32)
+    envs = RecordEpisodeStatistics(gym.make_vec("rsim/Hopper-v5", num_envs=256))
+    envs = ClipAction(NormalizeReward(NormalizeObservation(envs), gamma=0.995))
+    scores = public_ppo.train(envs, updates=100, steps=64, rate=1e-3, epochs=10, minibatches=16, gamma=0.995)
     envs.close()
     assert np.mean(scores[-10:]) > 1000 and np.mean(scores[:2]) < 100

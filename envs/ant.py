@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Key
 
 from rsim_jax.envs.core import Outcome, Task, free_start, normal, split_keys, task_class
 from rsim_jax.envs.quantities import body_frames, body_major, contact_wrench
 from rsim_jax.lanes.fence import concatenate
-from rsim_jax.structs import State
+from rsim_jax.structs import Model, State
 
 
 @task_class
@@ -35,12 +35,12 @@ class Ant(Task):
     exclude_current_positions_from_observation: bool = True
     include_cfrc_ext_in_observation: bool = True
 
-    def initial(self, keys):
+    def initial(self, keys: Key[Array, " N"]) -> tuple[Array, Array]:
         kq, kv = split_keys(keys)
         q = free_start(self.model, kq, self.reset_noise_scale)
         return q, normal(kv, self.model.nv, self.reset_noise_scale, self.dtype)
 
-    def outcome(self, model, before, after, action):
+    def outcome(self, model: Model, before: State, after: State, action: Array) -> Outcome:
         body = self.main_body if isinstance(self.main_body, int) else model.body_id(self.main_body)
         frames, start = body_frames(model, after), body_frames(model, before)
         x_speed, y_speed = (frames.position[:2, body] - start.position[:2, body]) / (model.dt * self.frame_skip)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import jax.numpy as jnp
+from jaxtyping import Array, Key
 
 from rsim_jax.envs.core import Outcome, Task, normal, split_keys, task_class, uniform
 from rsim_jax.lanes.fence import concatenate
+from rsim_jax.structs import Model, State
 
 
 @task_class
@@ -25,12 +27,12 @@ class HalfCheetah(Task):
     reset_noise_scale: float = 0.1
     exclude_current_positions_from_observation: bool = True
 
-    def initial(self, keys):
+    def initial(self, keys: Key[Array, " N"]) -> tuple[Array, Array]:
         kq, kv = split_keys(keys)
         q = self.model.default_q + uniform(kq, self.model.nq, self.reset_noise_scale, self.dtype)
         return q, normal(kv, self.model.nv, self.reset_noise_scale, self.dtype)
 
-    def outcome(self, model, before, after, action):
+    def outcome(self, model: Model, before: State, after: State, action: Array) -> Outcome:
         speed = (after.q[0] - before.q[0]) / (model.dt * self.frame_skip)
         forward = self.forward_reward_weight * speed
         control = self.ctrl_cost_weight * jnp.sum(action**2, axis=0)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 import jax.numpy as jnp
+from jaxtyping import Array, Bool
 
 from rsim_jax.envs.core import task_class
 from rsim_jax.envs.planar import PlanarRunner
 from rsim_jax.lanes.fence import concatenate
+from rsim_jax.structs import State
 
 
 @task_class
@@ -22,7 +24,7 @@ class Hopper(PlanarRunner):
     healthy_z_range: tuple[float, float] = (0.7, float("inf"))
     healthy_angle_range: tuple[float, float] = (-0.2, 0.2)
 
-    def is_healthy(self, state):
+    def is_healthy(self, state: State) -> Bool[Array, " N"]:
         z, angle = state.q[1], state.q[2]
         rest = concatenate([state.q[2:], state.qd])
         (low, high), (z_low, z_high) = self.healthy_state_range, self.healthy_z_range

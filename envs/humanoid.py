@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Key
 
 from rsim_jax.envs.core import Outcome, Task, free_start, split_keys, task_class, uniform
 from rsim_jax.envs.quantities import (
@@ -54,12 +54,12 @@ class Humanoid(Task):
         task = super().load(**params)
         return dataclasses.replace(task, tendons=fixed_tendons(task.model))
 
-    def initial(self, keys):
+    def initial(self, keys: Key[Array, " N"]) -> tuple[Array, Array]:
         kq, kv = split_keys(keys)
         q = free_start(self.model, kq, self.reset_noise_scale)
         return q, uniform(kv, self.model.nv, self.reset_noise_scale, self.dtype)
 
-    def outcome(self, model, before, after, action):
+    def outcome(self, model: Model, before: State, after: State, action: Array) -> Outcome:
         frames, start = body_frames(model, after), body_frames(model, before)
         travelled = mass_centre(model, frames)[:2] - mass_centre(model, start)[:2]
         x_speed, y_speed = travelled / (model.dt * self.frame_skip)

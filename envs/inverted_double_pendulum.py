@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
 from rsim_jax.envs.core import Outcome, Task, normal, split_keys, task_class, uniform
 from rsim_jax.envs.quantities import body_frames, limit_force, site_position
 from rsim_jax.lanes.fence import concatenate
-from rsim_jax.structs import State
+from rsim_jax.structs import Model, State
 
 
 @task_class
@@ -25,12 +25,12 @@ class InvertedDoublePendulum(Task):
     healthy_reward: float = 10.0
     reset_noise_scale: float = 0.1
 
-    def initial(self, keys):
+    def initial(self, keys: Key[Array, " N"]) -> tuple[Array, Array]:
         kq, kv = split_keys(keys)
         q = self.model.default_q + uniform(kq, self.model.nq, self.reset_noise_scale, self.dtype)
         return q, normal(kv, self.model.nv, self.reset_noise_scale, self.dtype)
 
-    def outcome(self, model, before, after, action):
+    def outcome(self, model: Model, before: State, after: State, action: Array) -> Outcome:
         x, _, height = site_position(model, 0, body_frames(model, after))
         terminated = height <= 1
         distance = 0.01 * x**2 + (height - 2) ** 2
@@ -44,7 +44,7 @@ class InvertedDoublePendulum(Task):
             info={},
         )
 
-    def _observe(self, model, state: State) -> Float[Array, "9 N"]:
+    def _observe(self, model: Model, state: State) -> Float[Array, "9 N"]:
         """Cart position, sines and cosines of the angles, clipped velocities, clipped constraint force on the cart."""
         angles = state.q[1:]
         force = jnp.clip(limit_force(model, state)[:1], -10, 10)

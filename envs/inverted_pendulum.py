@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import jax.numpy as jnp
+from jaxtyping import Array, Key
 
 from rsim_jax.envs.core import Outcome, Task, split_keys, task_class, uniform
 from rsim_jax.lanes.fence import concatenate
+from rsim_jax.structs import Model, State
 
 
 @task_class
@@ -21,12 +23,12 @@ class InvertedPendulum(Task):
     frame_skip: int = 2
     reset_noise_scale: float = 0.01
 
-    def initial(self, keys):
+    def initial(self, keys: Key[Array, " N"]) -> tuple[Array, Array]:
         kq, kv = split_keys(keys)
         q = self.model.default_q + uniform(kq, self.model.nq, self.reset_noise_scale, self.dtype)
         return q, uniform(kv, self.model.nv, self.reset_noise_scale, self.dtype)
 
-    def outcome(self, model, before, after, action):
+    def outcome(self, model: Model, before: State, after: State, action: Array) -> Outcome:
         terminated = jnp.abs(after.q[1]) > 0.2
         reward = (~terminated).astype(self.dtype)
         obs = concatenate([after.q, after.qd])

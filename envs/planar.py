@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Key
 
 from rsim_jax.envs.core import Outcome, Task, split_keys, task_class, uniform
 from rsim_jax.lanes.fence import concatenate
-from rsim_jax.structs import State
+from rsim_jax.structs import Model, State
 
 
 @task_class
@@ -31,12 +31,12 @@ class PlanarRunner(Task):
         """Whether the robot may go on."""
         raise NotImplementedError
 
-    def initial(self, keys):
+    def initial(self, keys: Key[Array, " N"]) -> tuple[Array, Array]:
         kq, kv = split_keys(keys)
         q = self.model.default_q + uniform(kq, self.model.nq, self.reset_noise_scale, self.dtype)
         return q, uniform(kv, self.model.nv, self.reset_noise_scale, self.dtype)
 
-    def outcome(self, model, before, after, action):
+    def outcome(self, model: Model, before: State, after: State, action: Array) -> Outcome:
         speed = (after.q[0] - before.q[0]) / (model.dt * self.frame_skip)
         healthy = self.is_healthy(after)
         forward = self.forward_reward_weight * speed

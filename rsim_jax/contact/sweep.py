@@ -128,12 +128,13 @@ def _contact_visits(system, contact, dz, slip_rule, reverse):
     """Visit the used contact slots in order; rolled, so that slots no world uses cost nothing."""
     if contact.shape[0] == 0:
         return contact, dz
-    last = system.used - 1
+    used = system.used
 
     def visit(i, state):
         contact, dz = state
-        # backward starts one before the last: that one has just been visited
-        k = last - 1 - i if reverse else i
+        # The last slot is visited twice in a row at the turn. Skipping it would tie a world's bits to its neighbours:
+        # which slot is the last depends on the whole block.
+        k = used - 1 - i if reverse else i
         row, lam = (fence(lax.dynamic_index_in_dim(x, k, keepdims=False)) for x in (system.contact, contact))
         y, c, target, mu, block, inverse = unpack_contact(row, system.nv)
         xx, yy, zz, xy, xz, yz = (block[e] for e in range(6))
@@ -149,7 +150,7 @@ def _contact_visits(system, contact, dz, slip_rule, reverse):
         dz = dz + y[0] * change[0] + y[1] * change[1] + y[2] * change[2]
         return lax.dynamic_update_index_in_dim(contact, new, k, 0), dz
 
-    return lax.fori_loop(0, last if reverse else last + 1, visit, (contact, dz))
+    return lax.fori_loop(0, used, visit, (contact, dz))
 
 
 def _scalar_visits(system, inverse, scalar, dz, reverse):

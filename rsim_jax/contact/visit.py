@@ -62,7 +62,7 @@ def inverse_block(block: jax.Array) -> jax.Array:
     return concatenate([fence(cofactors[:6] * scale), cofactors[6:]])
 
 
-SHIFT = {"float32": 3e-7, "float64": 1e-14}  # of the inverse, relative to the trace
+SHIFT = {"float32": 2e-7, "float64": 1e-14}  # of the inverse, relative to the trace
 
 
 def reciprocal(x: jax.Array, scale: jax.Array) -> jax.Array:

@@ -56,7 +56,7 @@ def assemble(
     diagonal = matrix.diagonal(rows) if model.nv else qd
     tau, weight = forces.applied(model, q, qd, ctrl, take(diagonal, tree.dof_position))
     force = tau + applied
-    if model.topology.integrator != "rk4" and gyroscopic.free_bodies(model.topology):
+    if model.topology.integrator != "rk4" and gyroscopic.single_bodies(model.topology):
         force = force - gyroscopic.correction(model, qd)
     if model.topology.integrator != "rk4":
         rows = matrix.add_diagonal(tree, rows, take(weight, tree.dof_order))

@@ -1,12 +1,13 @@
-"""Gyroscopic torque of single free bodies by the implicit midpoint rule.
+"""Gyroscopic torque of single bodies, free or on a ball joint, by the implicit midpoint rule.
 
 Explicit integration of w x I w gains energy at every step and lets a fast, slender body blow up. The midpoint rule
 
     I (w+ - w) + dt w_m x I w_m = 0,   w_m = (w + w+)/2      (body axes)
 
-keeps w' I w and |I w| exactly, at any speed. Three Newton steps solve it to rounding for dt |w| < 1. The bias force
-already holds the explicit torque; what is returned is the difference, a pure couple, so it only enters the three
-rotation dofs. Links of articulated trees keep the explicit term: their inertia is not constant.
+keeps w' I w and |I w| exactly, at any speed; I is about the centre of mass of a free body, about the anchor of a ball.
+Three Newton steps solve it to rounding for dt |w| < 1. The bias force already holds the explicit torque; what is
+returned is the difference, a pure couple, so it only enters the three rotation dofs. Links of larger trees keep the
+explicit term: their inertia is not constant.
 """
 
 from __future__ import annotations
@@ -17,23 +18,44 @@ import jax.numpy as jnp
 from rsim_jax.lanes import vectors
 from rsim_jax.lanes.fence import concatenate, fence, stack
 from rsim_jax.lanes.tree import take
-from rsim_jax.structs import FREE, Model, Topology
+from rsim_jax.structs import BALL, FREE, Model, Topology
 
 NEWTON_STEPS = 3
 
 
-def free_bodies(topology: Topology) -> tuple[int, ...]:
-    """Free joints without child links."""
+def single_bodies(topology: Topology) -> tuple[int, ...]:
+    """Free and ball joints that are a whole tree."""
     parents = set(topology.joint_parent)
-    return tuple(j for j, kind in enumerate(topology.joint_type) if kind == FREE and j not in parents)
+    return tuple(
+        j
+        for j, kind in enumerate(topology.joint_type)
+        if kind in (FREE, BALL) and j not in parents and topology.joint_parent[j] >= topology.njnt
+    )
+
+
+def _first_rotation(topology: Topology, joint: int) -> int:
+    """The first of the joint's three rotation dofs."""
+    return topology.joint_dadr[joint] + (3 if topology.joint_type[joint] == FREE else 0)
+
+
+def _inertia(model: Model, bodies: tuple[int, ...]) -> jax.Array:
+    """(6, n, W) body axes, about the centre of mass or the anchor."""
+    topology = model.topology
+    about_com = take(model.link_inertia, bodies)
+    on_ball = jnp.asarray([[float(topology.joint_type[j] == BALL)] for j in bodies], about_com.dtype)
+    arm = take(model.link_com, bodies) - take(model.joint_anchor, bodies)
+    mass = take(model.link_mass, bodies) * on_ball
+    x, y, z = arm[0], arm[1], arm[2]
+    shift = [y * y + z * z, x * x + z * z, x * x + y * y, -x * y, -x * z, -y * z]
+    return about_com + mass * jnp.stack(jnp.broadcast_arrays(*shift))
 
 
 def correction(model: Model, qd: jax.Array) -> jax.Array:
     """Change of the bias force (nv, N) in public order that makes the gyroscopic torque implicit."""
     topology = model.topology
-    bodies = free_bodies(topology)
-    omega = jnp.stack([take(qd, tuple(topology.joint_dadr[j] + 3 + k for j in bodies)) for k in range(3)])
-    inertia = take(model.link_inertia, bodies)
+    bodies = single_bodies(topology)
+    omega = jnp.stack([take(qd, tuple(_first_rotation(topology, j) + k for j in bodies)) for k in range(3)])
+    inertia = _inertia(model, bodies)
     explicit = vectors.cross(omega, _apply(inertia, omega))
     after = omega
     for _ in range(NEWTON_STEPS):
@@ -87,7 +109,7 @@ def _scatter(topology: Topology, bodies: tuple[int, ...], couple: jax.Array) -> 
     n = couple.shape[-1]
     parts, filled = [], 0
     for item, joint in enumerate(bodies):
-        start = topology.joint_dadr[joint] + 3
+        start = _first_rotation(topology, joint)
         parts += [jnp.zeros((start - filled, n), couple.dtype), couple[:, item]]
         filled = start + 3
     parts.append(jnp.zeros((topology.nv - filled, n), couple.dtype))

@@ -153,10 +153,7 @@ def test_spinning_bounce(name, after, spin, dtype):
     assert w[-1] == pytest.approx(spin, abs=10 * allowed)
 
 
-SHIFTED = pytest.mark.xfail(strict=True, reason="the shift of the sticking inverse leaves 1.05e-5 m/s at 4.5 N s")
-
-
-@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=SHIFTED)])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_sticking_bounce_leaves_at_its_share_of_the_approach(dtype):
     seen, k = rolled(dtype), TRIALS.index("sticking bounce")
     assert seen.qd[-1, 2, k] == pytest.approx(1.5, abs=1e-6 if dtype == "float64" else 1e-5)

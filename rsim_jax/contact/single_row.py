@@ -26,7 +26,6 @@ import jax.numpy as jnp
 HALVINGS = 52  # of a bracket: rounding of float64
 SAMPLES = 96  # directions tried on the full circle
 TINY = 1e-30
-RANK_TOLERANCE = 64.0  # eigenvalues of G below this many roundings of the largest count as no mobility
 
 
 def solve_row(
@@ -64,15 +63,18 @@ def _choose(block, cc, mu, stick, slip):
 
 
 def _stick(block, cc):
-    """-G^+ cc: directions without mobility get no impulse."""
+    """-G^-1 cc; directions without mobility get no impulse (least-norm, through a shift far below rounding of G)."""
     xx, yy, zz, xy, xz, yz = block
-    matrix = jnp.stack([jnp.stack([xx, xy, xz], -1), jnp.stack([xy, yy, yz], -1), jnp.stack([xz, yz, zz], -1)], -2)
-    values, vectors = jnp.linalg.eigh(matrix)
-    mobile = values > RANK_TOLERANCE * jnp.finfo(values.dtype).eps * values[..., -1:]
-    inverse = jnp.where(mobile, 1 / jnp.where(mobile, values, 1), 0)
-    along = jnp.einsum("nji,jn->ni", vectors, jnp.stack(cc), precision="highest")
-    impulse = -jnp.einsum("nij,nj->in", vectors, inverse * along, precision="highest")
-    return impulse[0], impulse[1], impulse[2]
+    shift = 8 * jnp.finfo(xx.dtype).eps * (xx + yy + zz) + TINY
+    xs, ys, zs = xx + shift, yy + shift, zz + shift
+    a, b, c = ys * zs - yz * yz, xz * yz - xy * zs, xy * yz - xz * ys
+    d, e, f = xs * zs - xz * xz, xy * xz - xs * yz, xs * ys - xy * xy
+    scale = -1 / (xs * a + xy * b + xz * c)
+    return (
+        scale * (a * cc[0] + b * cc[1] + c * cc[2]),
+        scale * (b * cc[0] + d * cc[1] + e * cc[2]),
+        scale * (c * cc[0] + e * cc[1] + f * cc[2]),
+    )
 
 
 def _conic(block, cc, mu, ex, ey):

@@ -13,9 +13,6 @@ import rsim_jax as rsim
 from rsim_jax import pipeline
 
 STEPS = 20
-TURN = pytest.mark.xfail(
-    strict=True, reason="sweeps turn at the last slot that any world of the block uses, not at the world's own last"
-)
 MANY = 300
 
 
@@ -60,10 +57,10 @@ def test_the_trial_has_contacts_in_many_worlds(reference):
 @pytest.mark.parametrize(
     "worlds",
     [
-        pytest.param([0], marks=TURN),
+        [0],
         list(range(7)),
-        pytest.param(list(range(100, 164)), marks=TURN),
-        pytest.param([299, 3, 150, 3, 3], marks=TURN),
+        list(range(100, 164)),
+        [299, 3, 150, 3, 3],
     ],
     ids=["1", "7", "64", "mixed"],
 )
@@ -97,7 +94,6 @@ def test_a_kilometre_away_everything_happens_alike(hopper):
     np.testing.assert_allclose(here.q[1:], away.q[1:], atol=1e-4)
 
 
-@TURN
 def test_a_broken_world_is_named_frozen_and_resettable_and_its_neighbours_do_not_notice(hopper, reference):
     """B46: NaN in one world's velocity, 1e30 N on another."""
     model, state, ctrls = hopper

@@ -50,7 +50,7 @@ def step(model: Model, state: State, ctrl: jax.Array | None = None, *, force_fn:
     Raises:
         ValueError: for a control or state of the wrong shape.
     """
-    count = _check_state(model, state)
+    state, count = _checked_state(model, state)
     ctrl = _check_ctrl(model, ctrl, (model.nu, count), state.q.dtype)
     total = blocks.padded_count(count, blocks.block_size(model.nv))
     shared, worlds = _pad(_without_keyframes(model), (state, ctrl), count, total)
@@ -80,7 +80,7 @@ def rollout(
     Raises:
         ValueError: for a wrong shape, or neither ctrls nor steps.
     """
-    count = _check_state(model, state)
+    state, count = _checked_state(model, state)
     if ctrls is None and steps is None:
         raise ValueError("rollout needs ctrls (T, nu, N) or steps")
     length = steps if ctrls is None else jnp.shape(ctrls)[0]
@@ -301,13 +301,14 @@ def _without_keyframes(model: Model) -> Model:
     return dataclasses.replace(model, **empty)
 
 
-def _check_state(model: Model, state: State) -> int:
+def _checked_state(model: Model, state: State) -> tuple[State, int]:
+    """The state with q and qd in the model's precision, and its number of worlds."""
     if state.q.ndim != 2 or state.q.shape[0] != model.nq:
         raise ValueError(f"state.q has shape {state.q.shape}; expected ({model.nq}, N)")
     count = state.q.shape[1]
     if state.qd.shape != (model.nv, count):
         raise ValueError(f"state.qd has shape {state.qd.shape}; expected ({model.nv}, {count})")
-    return count
+    return state.replace(q=state.q.astype(model.dtype), qd=state.qd.astype(model.dtype)), count
 
 
 def _check_ctrl(model: Model, ctrl: jax.Array | None, shape: tuple[int, ...], dtype: Any) -> jax.Array:

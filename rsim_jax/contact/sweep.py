@@ -28,6 +28,7 @@ from rsim_jax.contact.visit import exact_contact, reciprocal
 from rsim_jax.lanes.fence import fence, stack
 
 LONGEST_STEP = 20.0  # bound of the extrapolation g
+NOISE = 64.0  # changes below this many roundings of the impulses are not extrapolated
 ROLLED_SCALARS = 48  # scalar rows beyond which a sweep loops over them instead of writing them out
 
 Pair = tuple[jax.Array, jax.Array]  # contact (K, 3, N), scalar (S, N)
@@ -73,7 +74,7 @@ def _pairs(system: RowSystem, carry: Carry, pair: Callable[[Carry], Carry], coun
         y = pair(x)
         f = tuple(fence(a - b) for a, b in zip(y[:2], x[:2], strict=True))
         still = lax.cond(stops, lambda: running & _moving(system, weight, scalar_weight, f), lambda: running)
-        g = _step_length(weight, scalar_weight, f, f_last)
+        g = _step_length(weight, scalar_weight, f, f_last, y)
         g = jnp.where((k > 0) & (k < count - 1) & still, g, 0)
         ahead = tuple(a - g * (a - b) for a, b in zip(y, last, strict=True))
         # a world that has stopped keeps what it had
@@ -96,13 +97,18 @@ def _weights(system: RowSystem) -> tuple[jax.Array, jax.Array]:
     return fence(jnp.concatenate([tangential, tangential, block[:, 2:3]], axis=1)), system.scalar_block
 
 
-def _step_length(weight: jax.Array, scalar_weight: jax.Array, f: Pair, before: Pair) -> jax.Array:
-    """g = (f - f') . f / |f - f'|^2, bounded; 0 where nothing changes."""
+def _step_length(weight: jax.Array, scalar_weight: jax.Array, f: Pair, before: Pair, y: Carry) -> jax.Array:
+    """g = (f - f') . f / |f - f'|^2, bounded; 0 where what changes is the rounding of the impulses y.
+
+    Loads that contacts can share in many ways have directions without any pull back; there rounding would add up.
+    """
     turns = [fence(now - old) for now, old in zip(f, before, strict=True)]
     pulls = [fence(w * turn) for w, turn in zip((weight, scalar_weight), turns, strict=True)]
     top = _total(pulls, f)
     bottom = _total(pulls, turns)
-    usable = bottom > jnp.finfo(bottom.dtype).tiny
+    size = _total([fence(w * part) for w, part in zip((weight, scalar_weight), y[:2], strict=True)], y[:2])
+    eps = jnp.finfo(bottom.dtype).eps
+    usable = bottom > NOISE**2 * eps * eps * size + jnp.finfo(bottom.dtype).tiny
     return fence(jnp.clip(jnp.where(usable, top / jnp.where(usable, bottom, 1), 0), -LONGEST_STEP, LONGEST_STEP))
 
 

@@ -25,6 +25,7 @@ from rsim_jax.lanes.fence import fence, stack
 from rsim_jax.lanes.tree import take
 from rsim_jax.structs import Contacts, Model, record
 
+RESTING_SPEED = 1e-5  # m/s: slower approaches are rounding at rest, no impact, even with a threshold of 0
 MAX_BETA = 0.3  # largest share of a penetration corrected in one step
 LIMIT_CORRECTION = (1.0, 5.0)  # m/s for slides, rad/s for hinges
 
@@ -77,7 +78,7 @@ def contact_row(
     before = stack([dot_rows(jacobian[r], start) + surface[r] for r in range(3)])
     velocity = stack([dot_rows(jacobian[r], free) + surface[r] for r in range(3)])
     target = contact_target(model, slot, before[2])
-    impact = fence(jnp.maximum(0, -before[2]) > slot.restitution_threshold)
+    impact = fence(-before[2] > jnp.maximum(slot.restitution_threshold, RESTING_SPEED))
     return pack_contact(whitened, velocity, target, effective_friction(slot, before)), impact
 
 

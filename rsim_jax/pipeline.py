@@ -195,7 +195,7 @@ def finish(
     qd = fence(motion.u + delta)
     moves = 0.5 * delta if model.topology.integrator == "trapezoid" else delta
     q = advance(model, state.q, fence(motion.rate + moves), model.dt)
-    finite = _finite(q, qd) & (state.status & Status.NOT_FINITE == 0)
+    finite = _finite(q, qd, residual, rows.velocity, rows.impulse) & (state.status & Status.NOT_FINITE == 0)
     limit = jnp.maximum(model.tolerance, CONVERGED).astype(q.dtype)
     converged = worst([residual]) <= limit
     flags = (
@@ -234,12 +234,13 @@ def _move_kinematic(model: Model, state: State) -> dict[str, jax.Array]:
     }
 
 
-def _finite(q: jax.Array, qd: jax.Array) -> jax.Array:
+def _finite(*arrays: jax.Array) -> jax.Array:
     """(N,) whether all entries are finite: x - x is 0 for finite x and NaN otherwise."""
-    total = jnp.zeros(q.shape[-1:], q.dtype)
-    for x in (q, qd):
-        for k in range(x.shape[0]):
-            total = total + (x[k] - x[k])
+    total = jnp.zeros(arrays[0].shape[-1:], arrays[0].dtype)
+    for x in arrays:
+        flat = x.reshape(-1, x.shape[-1])
+        for k in range(flat.shape[0]):
+            total = total + (flat[k] - flat[k])
     return fence(total == 0)
 
 

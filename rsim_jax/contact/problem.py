@@ -12,6 +12,7 @@ from rsim_jax.contact import rows as make
 from rsim_jax.contact.frames import frame, to_world
 from rsim_jax.contact.system import Impulses, RowSystem, dot_rows
 from rsim_jax.lanes.fence import concatenate, fence
+from rsim_jax.lanes.tree import take
 from rsim_jax.structs import (
     CONTACT,
     JOINT_FRICTION,
@@ -79,7 +80,7 @@ def row_system(
     topology, n = model.topology, state.q.shape[-1]
     sign, gap, limit_target = make.limit_rows(model, state.q, state.qd)
     frictions, dofs = len(topology.friction_dofs), scalar_dofs(model)
-    bound = jnp.broadcast_to(make.take(model.joint_friction, topology.friction_dofs) * model.dt, (frictions, n))
+    bound = jnp.broadcast_to(take(model.joint_friction, topology.friction_dofs) * model.dt, (frictions, n))
     signs = concatenate([sign, jnp.ones_like(bound)])
     scalar_y = fence(whitened_dofs * signs[:, None])
     zero = jnp.zeros_like(sign)
@@ -87,7 +88,7 @@ def row_system(
         contact=contact,
         used=used,
         scalar_y=scalar_y,
-        scalar_c=fence(make.take(free, dofs) * signs),
+        scalar_c=fence(take(free, dofs) * signs),
         scalar_target=concatenate([limit_target, jnp.zeros_like(bound)]),
         scalar_block=fence(dot_rows(scalar_y, scalar_y)) if dofs else zero,
         low=concatenate([zero, -bound]),

@@ -26,11 +26,6 @@ def rotate(matrix: jax.Array, v: jax.Array) -> jax.Array:
     return stack([dot(matrix[0], v), dot(matrix[1], v), dot(matrix[2], v)])
 
 
-def rotate_back(matrix: jax.Array, v: jax.Array) -> jax.Array:
-    """matrix' v."""
-    return stack([dot(matrix[:, 0], v), dot(matrix[:, 1], v), dot(matrix[:, 2], v)])
-
-
 def matmul(a: jax.Array, b: jax.Array) -> jax.Array:
     """a b for (3, 3, ...) matrices."""
     return stack([stack([dot(a[i], b[:, k]) for k in range(3)]) for i in range(3)])

@@ -101,7 +101,6 @@ def test_vectors(rng, dtype):
     np.testing.assert_allclose(vectors.dot(a, b), np.sum(np.asarray(a) * b, axis=0), **allowed)
     np.testing.assert_allclose(vectors.cross(a, b), np.cross(a, b, axis=0), **allowed)
     np.testing.assert_allclose(vectors.rotate(m, a), np.einsum("ijkn,jkn->ikn", m, a), **allowed)
-    np.testing.assert_allclose(vectors.rotate_back(m, a), np.einsum("jikn,jkn->ikn", m, a), **allowed)
     np.testing.assert_allclose(vectors.matmul(m, m), np.einsum("ijkn,jlkn->ilkn", m, m), **allowed)
 
 

@@ -6,10 +6,13 @@ import os
 import subprocess
 import sys
 
+GRAPHICS = ("MUJOCO_GL", "PYOPENGL_PLATFORM")  # set by rendering tests of this process; MuJoCo imports OpenGL for them
+
 
 def run(code: str, **variables: str) -> str:
+    inherited = {name: value for name, value in os.environ.items() if name not in GRAPHICS}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | variables, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code], env=inherited | variables, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -73,7 +73,8 @@ def carried_velocity(
             here = jnp.zeros(contacts.index.shape, bool)
             for start, stop in _ranges(members):
                 here = here | ((contacts.index >= start) & (contacts.index < stop))
-            arm = fence(contacts.point - velocity.reference[:, link : link + 1])
+            touch = contacts.point + (0.5 * sign) * jnp.maximum(contacts.gap, 0) * contacts.normal  # its own surface
+            arm = fence(touch - velocity.reference[:, link : link + 1])
             speed = velocity.linear[:, link : link + 1] + vectors.cross(
                 jnp.broadcast_to(velocity.angular[:, link : link + 1], arm.shape), arm
             )

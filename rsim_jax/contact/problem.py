@@ -67,7 +67,7 @@ def used_slots(contacts: Contacts) -> jax.Array:
 def row_system(
     model: Model, state: State, contact: jax.Array, used: jax.Array, whitened_dofs: jax.Array, free: jax.Array
 ) -> tuple[RowSystem, jax.Array, jax.Array]:
-    """(system, sign, gap): everything the sweep needs, and the nearer stop of every limited joint.
+    """(system, sign, gap): everything the sweep needs, and the acting stop of every limited joint.
 
     Args:
         model: the scene.
@@ -78,7 +78,7 @@ def row_system(
         free: free velocity (nv, N), public order.
     """
     topology, n = model.topology, state.q.shape[-1]
-    sign, gap, limit_target = make.limit_rows(model, state.q, state.qd)
+    sign, gap, limit_target = make.limit_rows(model, state.q, state.qd, free)
     frictions, dofs = len(topology.friction_dofs), scalar_dofs(model)
     bound = jnp.broadcast_to(take(model.joint_friction, topology.friction_dofs) * model.dt, (frictions, n))
     signs = concatenate([sign, jnp.ones_like(bound)])

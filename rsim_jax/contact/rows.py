@@ -3,14 +3,21 @@
 Velocity of a contact, B relative to A in its frame, v = J qd + surface velocity; for dof i with motion (w_i, l_i)
 about its tree's origin o, moving side s_i (+1 B, -1 A), and frame axis e at point p:
 
-    J[e, i] = s_i (e . l_i + ((p - o) x e) . w_i)
+    J[e, i] = s_i (e . l_i + ((p - o) x e) . w_i) + (gap+ / 2) s_i^2 (n x e) . w_i,   gap+ = max(gap, 0)
+
+p is the middle of the gap; the last term moves it to the body's own surface, where the shapes will touch.
 
 Targets along the normal (dt = step, gap < 0 penetrating, v- = velocity at the start of the step):
 
     touching:   b = min(beta max(0, -gap - slop), max_correction),  beta = clamp(0.2 erp, 0, 0.3) / dt
     apart:      b = -gap / dt                (semi_implicit; the trapezoid rule moves by the mean velocity, so there
                 b = -2 gap / dt - v-)
-    impact:     b = max(b, e (approach - threshold)) where approach = -v- exceeds the threshold and closes the gap
+    impact:     b = max(b, rebound) where approach = -v- exceeds the threshold and closes the gap
+
+The bounce happens at the surface. With the row's free acceleration a towards it, a body that is a gap away still gains
+2 a gap of v^2 on the way down and loses as much on the way back, so that a bounce met early adds no energy:
+
+    rebound = e (approach - threshold) sqrt(1 - 2 a gap+ (1 - e^2) / (e approach)^2)
 """
 
 from __future__ import annotations
@@ -53,11 +60,14 @@ def contact_jacobian(
 ) -> jax.Array:
     """J (3, nv, N) of one slot; motions (3, nv, N), their trees' origins (3, ntree, N)."""
     arm = fence(slot.point[:, None] - tree_origin)
+    half = fence(0.5 * jnp.maximum(slot.gap, 0) * slot.side * slot.side)
+    tangents = (slot.axes[1], -slot.axes[0], None)  # n x e
     rows = []
-    for axis in slot.axes:
+    for axis, across in zip(slot.axes, tangents, strict=True):
         e = axis[:, None]
         moment = take(vectors.cross(arm, jnp.broadcast_to(e, arm.shape)), dof_tree)
-        rows.append(slot.side * (vectors.dot(e, linear) + vectors.dot(moment, angular)))
+        row = slot.side * (vectors.dot(e, linear) + vectors.dot(moment, angular))
+        rows.append(row if across is None else row + half * vectors.dot(across[:, None], angular))
     return stack(rows)
 
 
@@ -77,7 +87,7 @@ def contact_row(
     surface = to_frame(slot.axes, slot.carried)
     before = stack([dot_rows(jacobian[r], start) + surface[r] for r in range(3)])
     velocity = stack([dot_rows(jacobian[r], free) + surface[r] for r in range(3)])
-    target = contact_target(model, slot, before[2])
+    target = contact_target(model, slot, before[2], velocity[2])
     impact = fence(-before[2] > jnp.maximum(slot.restitution_threshold, RESTING_SPEED))
     return pack_contact(whitened, velocity, target, effective_friction(slot, before)), impact
 
@@ -91,16 +101,26 @@ def effective_friction(slot: Slot, start_velocity: jax.Array) -> jax.Array:
     return fence(slot.friction + (slot.static_friction - slot.friction) * blend)
 
 
-def contact_target(model: Model, slot: Slot, v: jax.Array) -> jax.Array:
-    """Post-step normal velocity b (N,) asked of a contact whose normal velocity starts at v (N,)."""
+def contact_target(model: Model, slot: Slot, v: jax.Array, free: jax.Array) -> jax.Array:
+    """Post-step normal velocity b (N,) of a contact whose normal velocity starts at v (N,) and would become `free`."""
     dt, gap = model.dt, slot.gap
     push = jnp.minimum(beta(model) * jnp.maximum(0, -gap - model.slop), model.max_correction)
     allowance = -2 * gap / dt - v if model.topology.integrator == "trapezoid" else -gap / dt
     approach = jnp.maximum(0, -v)
     impact = (approach > slot.restitution_threshold) & (approach * dt > gap)
-    bounce = slot.restitution * (approach - slot.restitution_threshold)
+    bounce = rebound(slot.restitution, approach, slot.restitution_threshold, gap, (v - free) / dt)
     target = jnp.where(gap > 0, allowance, push)
     return fence(jnp.where(impact & (slot.restitution > 0), jnp.maximum(target, bounce), target))
+
+
+def rebound(e: jax.Array, approach: jax.Array, threshold: jax.Array, gap: jax.Array, a: jax.Array) -> jax.Array:
+    """Speed after an impact; e (approach - threshold) at the surface, less when it is met a gap ahead."""
+    kept = e * approach
+    usable = kept > 0
+    lost = 2 * jnp.maximum(a, 0) * jnp.maximum(gap, 0) * (1 - e * e)
+    share = jnp.maximum(1 - lost / jnp.where(usable, kept * kept, 1), 0)
+    positive = usable & (share > 0)
+    return jnp.where(positive, e * (approach - threshold) * jnp.sqrt(jnp.where(positive, share, 1)), 0)
 
 
 def beta(model: Model) -> jax.Array:
@@ -108,27 +128,31 @@ def beta(model: Model) -> jax.Array:
     return jnp.clip(0.2 * model.erp, 0, MAX_BETA) / model.dt
 
 
-def limit_rows(model: Model, q: jax.Array, qd: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """(sign, gap, target), each (limited joints, N): the nearer stop of every limited joint.
+def limit_rows(model: Model, q: jax.Array, qd: jax.Array, free: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(sign, gap, target), each (limited joints, N): the stop of every limited joint that its free motion ends nearer to.
 
     sign +1 at the lower stop (row velocity = qd), -1 at the upper one. A stop acts ahead: b = -gap / dt.
     """
     topology = model.topology
     joints = topology.limited_joints
     position = take(q, tuple(topology.joint_qadr[j] for j in joints))
-    velocity = take(qd, tuple(topology.joint_dadr[j] for j in joints))
+    dofs = tuple(topology.joint_dadr[j] for j in joints)
+    velocity, free = take(qd, dofs), take(free, dofs)
     margin = take(model.joint_margin, joints)
     below = position - take(model.joint_range[0], joints) - margin
     above = take(model.joint_range[1], joints) - position - margin
-    sign = jnp.where(below <= above, 1.0, -1.0).astype(q.dtype)
-    gap = jnp.minimum(below, above)
+    # the stop that is nearer at the end of the step: in mid-range it is the one that the joint moves to
+    lower = below + model.dt * free <= above - model.dt * free
+    sign = jnp.where(lower, 1.0, -1.0).astype(q.dtype)
+    gap = jnp.where(lower, below, above)
     cap = jnp.asarray([LIMIT_CORRECTION[topology.joint_type[j] - 2] for j in joints], q.dtype).reshape(-1, 1)
     push = jnp.minimum(beta(model) * jnp.maximum(0, -gap), cap)
     start = sign * velocity
     trapezoid = topology.integrator == "trapezoid"
     target = jnp.where(gap > 0, -2 * gap / model.dt - start if trapezoid else -gap / model.dt, push)
     approach = jnp.maximum(0, -start)
-    bounce = jnp.where(approach * model.dt > gap, model.limit_restitution * approach, 0)
+    speed = rebound(model.limit_restitution, approach, 0, gap, sign * (velocity - free) / model.dt)
+    bounce = jnp.where(approach * model.dt > gap, speed, 0)
     return fence((sign, gap, jnp.where(bounce > 0, jnp.maximum(target, bounce), target)))
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 
 from rsim_jax.dynamics import bias, forces, gyroscopic, inertia
 from rsim_jax.dynamics.algebra import algebra
@@ -42,8 +43,8 @@ FreeMotion = record(FreeMotion)
 
 def assemble(
     model: Model, state: State, q: jax.Array, qd: jax.Array, ctrl: jax.Array, applied: jax.Array
-) -> tuple[Body, jax.Array]:
-    """(Body, qdd) with qdd (nv, N) = (M + W)^-1 (tau + applied - c), public order."""
+) -> tuple[Body, jax.Array, jax.Array]:
+    """(Body, qdd, lag), both (nv, N) in public order: qdd = (M + W)^-1 (tau + applied - c), lag as in gyroscopic.py."""
     tree = structure(model.topology)
     matrix = algebra(tree)
     links, rotation, position = link_poses(model, q, state.kinematic_position, state.kinematic_quaternion)
@@ -55,15 +56,16 @@ def assemble(
     c = bias.bias_force(model, subspace, link_inertia, motions, velocity, model.gravity)
     diagonal = matrix.diagonal(rows) if model.nv else qd
     tau, weight = forces.applied(model, q, qd, ctrl, take(diagonal, tree.dof_position))
-    force = tau + applied
+    net = fence(tau + applied - take(c, tree.dof_position))
+    lag = jnp.zeros_like(qd)
     if model.topology.integrator != "rk4" and gyroscopic.single_bodies(model.topology):
-        force = force - gyroscopic.correction(model, qd)
+        couple, lag = gyroscopic.turn(model, links.rotation, qd, net)
+        net = fence(net + couple)
     if model.topology.integrator != "rk4":
         rows = matrix.add_diagonal(tree, rows, take(weight, tree.dof_order))
     factor = matrix.factorize(tree, rows)
-    net = fence(take(force, tree.dof_order) - c)
-    qdd = take(matrix.solve(tree, factor, net), tree.dof_position)
-    return Body(links, subspace, factor), qdd
+    qdd = take(matrix.solve(tree, factor, take(net, tree.dof_order)), tree.dof_position)
+    return Body(links, subspace, factor), qdd, lag
 
 
 def body_velocities(model: Model, body: Body, u: jax.Array) -> tuple[jax.Array, jax.Array]:

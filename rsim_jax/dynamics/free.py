@@ -19,7 +19,7 @@ def free_motion(model: Model, state: State, ctrl: jax.Array, applied: Callable[[
     """The free velocity by the model's integrator; applied(state) -> (nv, N) is called in every derivative."""
     if model.topology.integrator == "rk4":
         return runge_kutta(model, state, ctrl, applied)
-    body, qdd = assemble(model, state, state.q, state.qd, ctrl, applied(state))
+    body, qdd, lag = assemble(model, state, state.q, state.qd, ctrl, applied(state))
     u = fence(state.qd + model.dt * qdd)
-    rate = 0.5 * (state.qd + u) if model.topology.integrator == "trapezoid" else u
+    rate = 0.5 * (state.qd + u) if model.topology.integrator == "trapezoid" else u + lag
     return FreeMotion(body, u, fence(rate))

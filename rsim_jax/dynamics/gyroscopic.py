@@ -1,13 +1,19 @@
-"""Gyroscopic torque of single bodies, free or on a ball joint, by the implicit midpoint rule.
+"""Rotation of single bodies, free or on a ball joint: momentum and energy kept exactly, at any speed.
 
-Explicit integration of w x I w gains energy at every step and lets a fast, slender body blow up. The midpoint rule
+Explicit integration of w x I w gains energy at every step and lets a fast, slender body blow up. Here the torque of
+the step turns w into w', and the body then turns freely (all in body axes):
 
-    I (w+ - w) + dt w_m x I w_m = 0,   w_m = (w + w+)/2      (body axes)
+    I w' = I w + dt t
+    I (w+ - w') + h w_m x I w_m = 0,   w_m = (w' + w+) / 2,   h = dt tan(x) / x,   x = dt |w_m| / 2
 
-keeps w' I w and |I w| exactly, at any speed; I is about the centre of mass of a free body, about the anchor of a ball.
-Three Newton steps solve it to rounding for dt |w| < 1. The bias force already holds the explicit torque; what is
-returned is the difference, a pure couple, so it only enters the three rotation dofs. Links of larger trees keep the
-explicit term: their inertia is not constant.
+The second line says I w+ = C' I w' with C the Cayley rotation of h w_m, which turns by the angle 2 atan(h |w_m| / 2)
+= dt |w_m|, so C = exp(dt w_m). Moving the attitude by w_m therefore keeps the spin R I w in world axes to rounding,
+and the dot product with w_m shows that w' I w' = w+ I w+. (Cayley form without the stretch: Simo and Wong,
+"Unconditionally stable algorithms for rigid body dynamics", IJNME 1991.)
+
+I is about the centre of mass of a free body, about the anchor of a ball. The bias force already holds the explicit
+torque; what is returned is the difference, a pure couple, so it only enters the three rotation dofs. Links of larger
+trees keep the explicit term: their inertia is not constant.
 """
 
 from __future__ import annotations
@@ -20,7 +26,8 @@ from rsim_jax.lanes.fence import concatenate, fence, stack
 from rsim_jax.lanes.tree import take
 from rsim_jax.structs import BALL, FREE, Model, Topology
 
-NEWTON_STEPS = 3
+NEWTON_STEPS = 4  # rounding of float64 for dt |w| <= 1
+LARGEST_HALF_TURN = 1.0  # rad; beyond this x the stretch h / dt stays, and momentum is only kept in body axes
 
 
 def single_bodies(topology: Topology) -> tuple[int, ...]:
@@ -50,19 +57,47 @@ def _inertia(model: Model, bodies: tuple[int, ...]) -> jax.Array:
     return about_com + mass * jnp.stack(jnp.broadcast_arrays(*shift))
 
 
-def correction(model: Model, qd: jax.Array) -> jax.Array:
-    """Change of the bias force (nv, N) in public order that makes the gyroscopic torque implicit."""
+def turn(model: Model, rotation: jax.Array, qd: jax.Array, net: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """(couple, lag), each (nv, N) in public order.
+
+    Args:
+        model: with at least one single body.
+        rotation: link to world (3, 3, njnt, W).
+        qd: velocities at the start of the step, public order.
+        net: generalised force less bias (nv, N), with the explicit gyroscopic torque, public order.
+
+    Returns:
+        couple: what to add to `net`; lag: w_m - w+, what to add to the velocity that moves the attitude.
+    """
     topology = model.topology
     bodies = single_bodies(topology)
-    omega = jnp.stack([take(qd, tuple(_first_rotation(topology, j) + k for j in bodies)) for k in range(3)])
+    omega = _rotation_part(topology, bodies, qd)
     inertia = _inertia(model, bodies)
     explicit = vectors.cross(omega, _apply(inertia, omega))
-    after = omega
+    torque = _torque(model, bodies, rotation, net) + explicit
+    before = fence(omega + model.dt * _solve(_matrix(inertia), torque))
+    after = before
     for _ in range(NEWTON_STEPS):
-        after = _newton(inertia, omega, after, model.dt)
-    implicit = _apply(inertia, fence(omega - after)) / model.dt
-    couple = fence(implicit - explicit)
-    return _scatter(topology, bodies, couple)
+        after = _newton(inertia, before, after, model.dt)
+    couple = fence(explicit + _apply(inertia, fence(after - before)) / model.dt)
+    lag = fence(0.5 * (before - after))
+    return _scatter(topology, bodies, couple), _scatter(topology, bodies, lag)
+
+
+def _rotation_part(topology: Topology, bodies: tuple[int, ...], x: jax.Array) -> jax.Array:
+    return jnp.stack([take(x, tuple(_first_rotation(topology, j) + k for j in bodies)) for k in range(3)])
+
+
+def _torque(model: Model, bodies: tuple[int, ...], rotation: jax.Array, net: jax.Array) -> jax.Array:
+    """Torque (3, n, N), body axes: about the centre of mass of a free body, about the anchor of a ball."""
+    topology = model.topology
+    free = [topology.joint_type[j] == FREE for j in bodies]
+    force = jnp.stack([take(net, tuple(topology.joint_dadr[j] + k for j in bodies)) for k in range(3)])
+    poses = take(rotation, bodies)
+    turned = stack([vectors.dot(poses[:, k], force) for k in range(3)])
+    arm = take(model.link_com, bodies) * jnp.asarray(free, net.dtype)[:, None]  # a ball's net is about its anchor
+    moment = vectors.cross(jnp.broadcast_to(arm, turned.shape), turned)
+    return fence(_rotation_part(topology, bodies, net) - moment)
 
 
 def _apply(inertia: jax.Array, v: jax.Array) -> jax.Array:
@@ -72,13 +107,32 @@ def _apply(inertia: jax.Array, v: jax.Array) -> jax.Array:
     )
 
 
+def _matrix(inertia: jax.Array) -> list[jax.Array]:
+    xx, yy, zz, xy, xz, yz = (inertia[k] for k in range(6))
+    return [stack(row) for row in ([xx, xy, xz], [xy, yy, yz], [xz, yz, zz])]
+
+
+def _solve(rows: list[jax.Array], right: jax.Array) -> jax.Array:
+    """x (3, n, N) of the 3x3 system with the given rows, by cross products."""
+    c01, c12, c20 = (vectors.cross(rows[i], rows[(i + 1) % 3]) for i in range(3))
+    determinant = vectors.dot(rows[0], c12)
+    return fence((c12 * right[0] + c20 * right[1] + c01 * right[2]) / determinant)
+
+
+def _stretch(middle: jax.Array, dt: jax.Array) -> jax.Array:
+    """tan(x) / x at x = dt |w_m| / 2, by its continued fraction."""
+    x2 = jnp.minimum(0.25 * dt * dt * vectors.dot(middle, middle), LARGEST_HALF_TURN**2)
+    return 1 / (1 - x2 / (3 - x2 / (5 - x2 / (7 - x2 / (9 - x2 / 11)))))
+
+
 def _newton(inertia: jax.Array, before: jax.Array, after: jax.Array, dt: jax.Array) -> jax.Array:
-    """One Newton step on I (w+ - w) + dt w_m x I w_m = 0; Jacobian I + dt/2 ([w_m] I - [I w_m])."""
+    """One Newton step on I (w+ - w') + h w_m x I w_m = 0, h held; Jacobian I + h/2 ([w_m] I - [I w_m])."""
     xx, yy, zz, xy, xz, yz = (inertia[k] for k in range(6))
     middle = fence(0.5 * (before + after))
+    h = fence(dt * _stretch(middle, dt))
     spin = _apply(inertia, middle)
-    residual = fence(_apply(inertia, fence(after - before)) + dt * vectors.cross(middle, spin))
-    h = 0.5 * dt
+    residual = fence(_apply(inertia, fence(after - before)) + h * vectors.cross(middle, spin))
+    h = 0.5 * h
     a, s = middle, spin
     rows = [
         [
@@ -98,10 +152,7 @@ def _newton(inertia: jax.Array, before: jax.Array, after: jax.Array, dt: jax.Arr
         ],
     ]
     jacobian = [fence(jnp.stack(jnp.broadcast_arrays(*row))) for row in rows]
-    c01, c12, c20 = (vectors.cross(jacobian[i], jacobian[(i + 1) % 3]) for i in range(3))
-    determinant = vectors.dot(jacobian[0], c12)
-    solution = (c12 * residual[0] + c20 * residual[1] + c01 * residual[2]) / determinant
-    return fence(after - solution)
+    return fence(after - _solve(jacobian, residual))
 
 
 def _scatter(topology: Topology, bodies: tuple[int, ...], couple: jax.Array) -> jax.Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import jax
 
 from rsim_jax.dynamics.forces import scalar_runs
-from rsim_jax.lanes import quaternions
+from rsim_jax.lanes import quaternions, vectors
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.structs import FREE, Model
 
@@ -29,6 +29,27 @@ def advance(model: Model, q: jax.Array, velocity: jax.Array, dt: jax.Array) -> j
         turn = quaternions.exponential(fence(dt * velocity[dof : dof + 3]))
         parts.append(quaternions.normalize(quaternions.multiply(q[adr : adr + 4], turn)))
     return concatenate(parts, axis=0) if parts else q
+
+
+def chart_rate(model: Model, moved: jax.Array, velocity: jax.Array) -> jax.Array:
+    """Rate (nv, N) of the coordinates v of q = q0 (+) v at v = moved, for the generalised velocity.
+
+    The velocity itself but for rotations, where v' = w + v x w / 2 + v x (v x w) / 12, exact to the fourth order.
+    """
+    topology = model.topology
+    parts = []
+    for joints, start in scalar_runs(topology):
+        dof = topology.joint_dadr[joints[0]]
+        if start is not None:
+            parts.append(velocity[dof : dof + len(joints)])
+            continue
+        if topology.joint_type[joints[0]] == FREE:
+            parts.append(velocity[dof : dof + 3])
+            dof += 3
+        v, w = moved[dof : dof + 3], velocity[dof : dof + 3]
+        across = fence(vectors.cross(v, w))
+        parts.append(w + 0.5 * across + vectors.cross(v, across) / 12)
+    return concatenate(parts, axis=0) if parts else velocity
 
 
 def normalize(model: Model, q: jax.Array) -> jax.Array:

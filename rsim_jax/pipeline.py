@@ -31,7 +31,7 @@ from rsim_jax.dynamics.structure import structure
 from rsim_jax.errors import Status
 from rsim_jax.lanes import blocks, quaternions
 from rsim_jax.lanes.fence import concatenate, fence
-from rsim_jax.lanes.tree import take
+from rsim_jax.lanes.tree import take, total
 from rsim_jax.structs import ContactRows, Contacts, Model, PointPairContactInfo, State
 
 Force = Callable[[Model, State], jax.Array]
@@ -52,8 +52,8 @@ def step(model: Model, state: State, ctrl: jax.Array | None = None, *, force_fn:
     """
     state, count = _checked_state(model, state)
     ctrl = _check_ctrl(model, ctrl, (model.nu, count), state.q.dtype)
-    total = blocks.padded_count(count, blocks.block_size(model.nv))
-    shared, worlds = _pad(_without_keyframes(model), (state, ctrl), count, total)
+    padded = blocks.padded_count(count, blocks.block_size(model.nv))
+    shared, worlds = _pad(_without_keyframes(model), (state, ctrl), count, padded)
     return _cut(_step_blocks(shared, *worlds, force_fn), count)
 
 
@@ -87,8 +87,8 @@ def rollout(
     if steps is not None and steps != length:
         raise ValueError(f"steps is {steps} but ctrls has {length} steps")
     ctrls = _check_ctrl(model, ctrls, (length, model.nu, count), state.q.dtype)
-    total = blocks.padded_count(count, blocks.block_size(model.nv))
-    shared, worlds = _pad(_without_keyframes(model), (state, ctrls), count, total)
+    padded = blocks.padded_count(count, blocks.block_size(model.nv))
+    shared, worlds = _pad(_without_keyframes(model), (state, ctrls), count, padded)
     return _cut(_rollout_blocks(shared, *worlds, output, force_fn), count)
 
 
@@ -236,12 +236,8 @@ def _move_kinematic(model: Model, state: State) -> dict[str, jax.Array]:
 
 def _finite(*arrays: jax.Array) -> jax.Array:
     """(N,) whether all entries are finite: x - x is 0 for finite x and NaN otherwise."""
-    total = jnp.zeros(arrays[0].shape[-1:], arrays[0].dtype)
-    for x in arrays:
-        flat = x.reshape(-1, x.shape[-1])
-        for k in range(flat.shape[0]):
-            total = total + (flat[k] - flat[k])
-    return fence(total == 0)
+    flat = [x.reshape(-1, x.shape[-1]) for x in arrays]
+    return fence(sum(total(x - x) for x in flat if x.shape[0]) == 0)
 
 
 def _sane(model: Model, state: State) -> State:

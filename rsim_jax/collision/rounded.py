@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from rsim_jax.collision.directions import direction
 from rsim_jax.lanes.fence import stack
-from rsim_jax.lanes.vectors import dot
+from rsim_jax.lanes.vectors import cross, dot
 
 FULL = 2e-3  # sine of the angle between axes below which the contacts are at the very ends of the overlap
 NONE = 1e-2  # sine above which there is one; the depth that the ends can miss stays near (length * NONE)^2 / diameter
@@ -21,7 +21,7 @@ DISTINCT = 1e-3  # two points of a pair closer than this part of its radii are o
 
 def closest_on_segment(point: jax.Array, centre: jax.Array, axis: jax.Array, half_length: jax.Array) -> jax.Array:
     """The point of a segment closest to `point`, all (3, P, N)."""
-    along = dot(axis, [point[i] - centre[i] for i in range(3)])
+    along = dot(axis, point - centre)
     return centre + axis * jnp.clip(along, -half_length, half_length)
 
 
@@ -45,10 +45,10 @@ def closest_on_segments(
     Returns:
         points p and q, (3, 2 P, N) each, pair by pair, and whether each exists, (2 P, N).
     """
-    d = [centre2[i] - centre1[i] for i in range(3)]
-    normal = _cross(axis1, axis2)
+    d = centre2 - centre1
+    normal = cross(axis1, axis2)
     cosine, d1, d2, sine2, line = stack(
-        [dot(axis1, axis2), dot(d, axis1), dot(d, axis2), dot(normal, normal), dot(_cross(d, axis2), normal)]
+        [dot(axis1, axis2), dot(d, axis1), dot(d, axis2), dot(normal, normal), dot(cross(d, axis2), normal)]
     )
     general = sine2 > FULL * FULL
     s = jnp.clip(jnp.where(general, line / jnp.where(general, sine2, 1), 0), -half1, half1)
@@ -87,10 +87,6 @@ def rounded_contact(
     normal, length = direction(q - p, fallback)
     point = 0.5 * (p + q) + 0.5 * (radius1 - radius2) * normal
     return point, normal, length - radius1 - radius2
-
-
-def _cross(a: jax.Array, b: jax.Array) -> list[jax.Array]:
-    return [a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)]
 
 
 def _flat(x: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Projected Gauss-Seidel over rows, forward and backward in turn, with the pairs of sweeps extrapolated.
+"""Projected Gauss-Seidel over rows, contacts forward and backward in turn, with the pairs of sweeps extrapolated.
 
 A visit solves its own row exactly with the others held (`contact/visit.py`; one-dimensional rows clip). What converges
 slowly is the load shared between rows that push on the same light body: one or two modes that shrink by a fixed factor
@@ -41,23 +41,18 @@ def sweep_rows(system: RowSystem, start: Impulses, sweeps: int, slip_rule: str) 
         return start
     inverse_scalar = fence(reciprocal(system.scalar_block, system.scalar_block))
 
-    def forward(carry: Carry) -> Carry:
+    def sweep(backward: jax.Array, carry: Carry) -> Carry:
         contact, scalar, dz = carry
-        scalar, dz = _scalar_visits(system, inverse_scalar, scalar, dz, reverse=False)
-        contact, dz = _contact_visits(system, contact, dz, slip_rule, reverse=False)
-        return contact, scalar, dz
-
-    def backward(carry: Carry) -> Carry:
-        contact, scalar, dz = carry
-        contact, dz = _contact_visits(system, contact, dz, slip_rule, reverse=True)
-        scalar, dz = _scalar_visits(system, inverse_scalar, scalar, dz, reverse=True)
+        scalar, dz = _scalar_visits(system, inverse_scalar, scalar, dz)
+        contact, dz = _contact_visits(system, contact, dz, slip_rule, backward)
         return contact, scalar, dz
 
     carry = (start.contact, start.scalar, velocity_change(system, start))
     if sweeps > 1:
-        carry = _pairs(system, carry, lambda x: backward(forward(x)), sweeps // 2)
+        # one body for both directions, or the solver's program would be twice as long
+        carry = _pairs(system, carry, lambda x: lax.fori_loop(0, 2, sweep, x), sweeps // 2)
     if sweeps % 2:
-        carry = forward(carry)
+        carry = sweep(jnp.zeros((), jnp.int32), carry)
     return Impulses(carry[0], carry[1])
 
 
@@ -130,7 +125,7 @@ def _moving(system: RowSystem, weight: jax.Array, scalar_weight: jax.Array, f: P
     return jnp.maximum(*changes) >= system.tolerance
 
 
-def _contact_visits(system, contact, dz, slip_rule, reverse):
+def _contact_visits(system, contact, dz, slip_rule, backward):
     """Visit the used contact slots in order; rolled, so that slots no world uses cost nothing."""
     if contact.shape[0] == 0:
         return contact, dz
@@ -140,7 +135,7 @@ def _contact_visits(system, contact, dz, slip_rule, reverse):
         contact, dz = state
         # The last slot is visited twice in a row at the turn. Skipping it would tie a world's bits to its neighbours:
         # which slot is the last depends on the whole block.
-        k = used - 1 - i if reverse else i
+        k = jnp.where(backward == 1, used - 1 - i, i)
         row, lam = (fence(lax.dynamic_index_in_dim(x, k, keepdims=False)) for x in (system.contact, contact))
         y, c, target, mu, block, inverse = unpack_contact(row, system.nv)
         xx, yy, zz, xy, xz, yz = (block[e] for e in range(6))
@@ -159,7 +154,7 @@ def _contact_visits(system, contact, dz, slip_rule, reverse):
     return lax.fori_loop(0, used, visit, (contact, dz))
 
 
-def _scalar_visits(system, inverse, scalar, dz, reverse):
+def _scalar_visits(system, inverse, scalar, dz):
     """Visit the one-dimensional rows in order."""
     count = scalar.shape[0]
 
@@ -173,12 +168,11 @@ def _scalar_visits(system, inverse, scalar, dz, reverse):
 
         def rolled(i, state):
             scalar, dz = state
-            s = count - 1 - i if reverse else i
-            new, dz = visit(s, scalar[s], dz)
-            return lax.dynamic_update_index_in_dim(scalar, new, s, 0), dz
+            new, dz = visit(i, scalar[i], dz)
+            return lax.dynamic_update_index_in_dim(scalar, new, i, 0), dz
 
         return lax.fori_loop(0, count, rolled, (scalar, dz))
     parts = [scalar[s] for s in range(count)]
-    for s in reversed(range(count)) if reverse else range(count):
+    for s in range(count):
         parts[s], dz = visit(s, parts[s], dz)
     return (stack(parts) if parts else scalar), dz

@@ -19,6 +19,7 @@ from jax import lax
 
 from rsim_jax.contact.visit import inverse_block
 from rsim_jax.lanes.fence import concatenate, fence, stack
+from rsim_jax.lanes.tree import total
 from rsim_jax.structs import record
 
 # Columns of RowSystem.contact behind the 3 nv of Y.
@@ -120,13 +121,8 @@ def scan_slots(used: jax.Array, fn: Callable[[Any, Any], tuple[Any, Any]], carry
 
 
 def dot_rows(y: jax.Array, z: jax.Array) -> jax.Array:
-    """Sum over dofs of y (..., nv, N) z (nv, N), written out: reductions do not vectorise over worlds."""
-    if y.shape[-2] > 64:
-        return jnp.sum(y * z, axis=-2)
-    total = y[..., 0, :] * z[..., 0, :]
-    for i in range(1, y.shape[-2]):
-        total = total + y[..., i, :] * z[..., i, :]
-    return total
+    """Sum over dofs of y (..., nv, N) z (nv, N)."""
+    return total(y * z)
 
 
 def velocity_change(system: RowSystem, impulses: Impulses) -> jax.Array:

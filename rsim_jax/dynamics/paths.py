@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from rsim_jax.dynamics.kinematics import Subspace
 from rsim_jax.dynamics.structure import Structure, structure
 from rsim_jax.lanes import spatial
-from rsim_jax.lanes.fence import concatenate, fence, stack
+from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.lanes.tree import segment_sum, take
 from rsim_jax.structs import Model, record
 
@@ -41,25 +41,33 @@ def mass_rows(model: Model, subspace: Subspace, composite_inertia: jax.Array) ->
     tree = structure(model.topology)
     rows = []
     armature = take(model.joint_armature, tree.dof_order)
+    links = tuple(link for group in tree.groups for link in group.links)
+    forces = spatial.momentum(take(composite_inertia, links), (subspace.angular, subspace.linear))
     for g, group in enumerate(tree.groups):
         dofs = slice(group.start, group.stop)
         motion = (subspace.angular[:, dofs], subspace.linear[:, dofs])
-        force = spatial.momentum(take(composite_inertia, group.links), motion)
+        force = tuple(part[:, dofs] for part in forces)
+        trunk = _trunk(tree, g)
         products = []
-        for p in range(g):
+        if trunk:  # dofs 0 ... trunk - 1 against every item
+            shared = tuple(part[:, :trunk, None] for part in (subspace.angular, subspace.linear))
+            products.append(spatial.power(shared, tuple(part[:, None] for part in force)))
+        for p in range(trunk, g):
             above = slice(tree.groups[p].start, tree.groups[p].stop)
-            products.append(
-                spatial.power(
-                    (
-                        take(subspace.angular[:, above], group.ancestors[p]),
-                        take(subspace.linear[:, above], group.ancestors[p]),
-                    ),
-                    force,
-                )
+            ancestors = (
+                take(subspace.angular[:, above], group.ancestors[p]),
+                take(subspace.linear[:, above], group.ancestors[p]),
             )
-        products.append(spatial.power(motion, force) + armature[dofs])
-        rows.append(stack(products))
+            products.append(spatial.power(ancestors, force)[None])
+        products.append((spatial.power(motion, force) + armature[dofs])[None])
+        rows.append(concatenate(products))
     return tuple(rows)
+
+
+def _trunk(tree: Structure, g: int) -> int:
+    """Groups before the g-th that hold one dof only, from the root on: ancestors that all items share."""
+    widths = [group.stop - group.start for group in tree.groups[:g]]
+    return next((p for p, width in enumerate(widths) if width > 1), g)
 
 
 def diagonal(rows: PathRows) -> jax.Array:

@@ -12,7 +12,7 @@ from jax import lax
 
 from rsim_jax.dynamics.structure import Structure
 from rsim_jax.lanes import vectors
-from rsim_jax.lanes.fence import fence
+from rsim_jax.lanes.fence import fence, stack
 from rsim_jax.lanes.tree import take
 from rsim_jax.lanes.trigonometry import sincos
 from rsim_jax.structs import BALL, FREE, HINGE, Model, Topology
@@ -55,8 +55,8 @@ def _axis_angle(axis: jax.Array, sine: jax.Array, cosine: jax.Array) -> jax.Arra
     rows = []
     for i in range(3):
         row = [a[i] * a[k] * versine + skew[i][k] * sine + (cosine if i == k else 0) for k in range(3)]
-        rows.append(fence(jnp.stack(row)))
-    return fence(jnp.stack(rows))
+        rows.append(stack(row))
+    return stack(rows)
 
 
 def possible(topology: Topology, tree: Structure) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import jax
 
+from rsim_jax.lanes import vectors
 from rsim_jax.lanes.fence import stack
 
 Pair = tuple[jax.Array, jax.Array]  # (angular, linear), each (3, n, N)
@@ -65,5 +66,4 @@ def cross_force(v: Pair, f: Pair) -> Pair:
 
 def power(motion: Pair, force: Pair) -> jax.Array:
     """motion . force, the six products summed."""
-    (w, v), (n, p) = motion, force
-    return w[0] * n[0] + w[1] * n[1] + w[2] * n[2] + v[0] * p[0] + v[1] * p[1] + v[2] * p[2]
+    return vectors.dot(motion[0], force[0]) + vectors.dot(motion[1], force[1])

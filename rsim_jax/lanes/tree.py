@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from rsim_jax.lanes.fence import concatenate
 
+HALVED = 64  # rows beyond which a sum by halves would be no faster than a reduction
 MANY = 64  # items beyond which written-out slices would only lengthen compilation
 
 
@@ -42,6 +44,23 @@ def segment_sum(x: jax.Array, segment: tuple[int, ...], count: int) -> jax.Array
     zero = jnp.zeros((*x.shape[:-2], 1, x.shape[-1]), x.dtype)
     parts = [sum((x[..., i : i + 1, :] for i in m[1:]), x[..., m[0] : m[0] + 1, :]) if m else zero for m in members]
     return concatenate(parts, axis=-2)
+
+
+def total(x: jax.Array) -> jax.Array:
+    """Sum over the item axis: (..., item, world) -> (..., world), by halves.
+
+    XLA's reductions do not vectorise over worlds; written out item by item, the sum would be most of the program.
+    """
+    if x.shape[-2] > HALVED or x.shape[-2] == 0:
+        return jnp.sum(x, axis=-2)
+    axis, odd = x.ndim - 2, None
+    while (n := x.shape[-2]) > 1:
+        half = n // 2
+        if n % 2:
+            last = lax.slice_in_dim(x, n - 1, n, axis=axis)
+            odd = last if odd is None else odd + last
+        x = lax.slice_in_dim(x, 0, half, axis=axis) + lax.slice_in_dim(x, half, 2 * half, axis=axis)
+    return lax.squeeze(x if odd is None else x + odd, (axis,))
 
 
 def _runs(index: tuple[int, ...]) -> list[tuple[int, int]]:

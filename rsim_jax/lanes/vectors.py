@@ -8,12 +8,13 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from rsim_jax.lanes.fence import stack
+from rsim_jax.lanes.fence import fence, stack
 
 
 def dot(a: jax.Array, b: jax.Array) -> jax.Array:
     """a . b over the leading axis of length 3."""
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+    p = a * b
+    return p[0] + p[1] + p[2]
 
 
 def cross(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -22,13 +23,14 @@ def cross(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def rotate(matrix: jax.Array, v: jax.Array) -> jax.Array:
-    """matrix v, with matrix (3, 3, ...) row first."""
-    return stack([dot(matrix[0], v), dot(matrix[1], v), dot(matrix[2], v)])
+    """matrix v, with matrix (3, 3, ...) row first, column by column."""
+    return fence(matrix[:, 0] * v[0] + matrix[:, 1] * v[1] + matrix[:, 2] * v[2])
 
 
 def matmul(a: jax.Array, b: jax.Array) -> jax.Array:
-    """a b for (3, 3, ...) matrices."""
-    return stack([stack([dot(a[i], b[:, k]) for k in range(3)]) for i in range(3)])
+    """a b for (3, 3, ...) matrices, as outer products of the columns of a and the rows of b."""
+    outer = [a[:, k, None] * b[None, k] for k in range(3)]
+    return fence(outer[0] + outer[1] + outer[2])
 
 
 def safe_norm(v: jax.Array) -> jax.Array:

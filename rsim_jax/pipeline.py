@@ -283,8 +283,10 @@ def wire_tension(model: Model, state: State) -> jax.Array:
 
 @partial(jax.jit, static_argnums=(2, 3))
 def _pad(model: Model, worlds: Any, count: int, total: int) -> tuple[Model, Any]:
+    size = blocks.block_size(model.nv)
     model = jax.tree.map(lambda x: blocks.pad(x, total) if blocks.per_world(x, count) else x, model)
-    return model, jax.tree.map(lambda x: blocks.pad(x, total), worlds)
+    worlds = jax.tree.map(lambda x: blocks.pad(x, total), worlds)
+    return jax.tree.map(lambda x: blocks.spread(x, total, size), (model, worlds))
 
 
 @partial(jax.jit, static_argnums=(1,))

@@ -9,5 +9,5 @@ from rsim_jax.dynamics.structure import Structure
 
 
 def algebra(tree: Structure) -> ModuleType:
-    """`paths` or `dense`: mass_rows, diagonal, add_diagonal, full_matrix, factorize, solve, whiten, unwhiten."""
+    """`paths` or `dense`: mass_rows, diagonal, full_matrix, factorize, solve, whiten, unwhiten."""
     return dense if tree.deep else paths

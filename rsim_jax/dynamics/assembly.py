@@ -61,9 +61,9 @@ def assemble(
     if model.topology.integrator != "rk4" and gyroscopic.single_bodies(model.topology):
         couple, lag = gyroscopic.turn(model, links.rotation, qd, net)
         net = fence(net + couple)
-    if model.topology.integrator != "rk4":
-        rows = matrix.add_diagonal(tree, rows, take(weight, tree.dof_order))
-    factor = matrix.factorize(tree, rows)
+    if model.topology.integrator == "rk4":
+        weight = jnp.zeros_like(weight)
+    factor = matrix.factorize(tree, rows, take(weight, tree.dof_order))
     qdd = take(matrix.solve(tree, factor, take(net, tree.dof_order)), tree.dof_position)
     return Body(links, subspace, factor), qdd, lag
 

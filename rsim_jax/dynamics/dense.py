@@ -73,21 +73,16 @@ def diagonal(rows: jax.Array) -> jax.Array:
     return jnp.moveaxis(jnp.diagonal(rows, axis1=0, axis2=1), -1, 0)
 
 
-def add_diagonal(tree: Structure, rows: jax.Array, weight: jax.Array) -> jax.Array:
-    """M with weight (nv, N) added to its diagonal."""
-    del tree
-    return rows + jnp.eye(rows.shape[0], dtype=rows.dtype)[:, :, None] * weight
-
-
 def full_matrix(model: Model, rows: jax.Array) -> jax.Array:
     """M (nv, nv, N) in public order."""
     order = jnp.asarray(structure(model.topology).dof_position)
     return rows[order][:, order]
 
 
-def factorize(tree: Structure, rows: jax.Array) -> DenseFactor:
-    """U by the Cholesky factor of the reversed matrix."""
+def factorize(tree: Structure, rows: jax.Array, weight: jax.Array) -> DenseFactor:
+    """U by the Cholesky factor of the reversed matrix with weight (nv, N) added to its diagonal."""
     del tree
+    rows = rows + jnp.eye(rows.shape[0], dtype=rows.dtype)[:, :, None] * weight
     reversed_matrix = jnp.moveaxis(rows, -1, 0)[:, ::-1, ::-1]
     return DenseFactor(jnp.linalg.cholesky(reversed_matrix)[:, ::-1, ::-1])
 

@@ -61,6 +61,13 @@ class Structure:
         """Whether paths are too long to be written out."""
         return len(self.groups) > DEEPEST
 
+    @property
+    def trunk(self) -> int:
+        """Groups of one dof each, from the root on: ancestors of all other dofs. None worth the name below two."""
+        widths = [group.stop - group.start for group in self.groups]
+        length = next((g for g, width in enumerate(widths) if width > 1), len(widths))
+        return length if length > 1 else 0
+
 
 def inverse(order: tuple[int, ...]) -> tuple[int, ...]:
     """The inverse permutation."""

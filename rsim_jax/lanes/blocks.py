@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 BLOCK = 256  # worlds: measured best of 64 ... 1024 for robots of 6 to 23 dofs
 SMALL_BLOCK = 16
@@ -47,6 +47,27 @@ def pad(x: jax.Array, total: int) -> jax.Array:
     if missing == 0:
         return x
     return jnp.concatenate([x, jnp.broadcast_to(x[..., :1], (*x.shape[:-1], missing))], axis=-1)
+
+
+def spread(x: jax.Array, total: int, size: int) -> jax.Array:
+    """x placed as the blocks will be computed: over the devices if it has `total` worlds, else a copy on each.
+
+    Compiled programs are kept by the placement of their arguments, so without this a state fresh from `make_state` and
+    one that a step left behind would each compile the step.
+    """
+    devices = _devices(total, size)
+    if devices == 1:
+        return x
+    worlds = (*[None] * (x.ndim - 1), "devices") if x.ndim and x.shape[-1] == total else ()
+    return lax.with_sharding_constraint(x, NamedSharding(_mesh(devices), PartitionSpec(*worlds)))
+
+
+def _devices(total: int, size: int) -> int:
+    return min(jax.local_device_count(), total // size) if jax.default_backend() == "cpu" else 1
+
+
+def _mesh(devices: int) -> Mesh:
+    return Mesh(np.array(jax.local_devices()[:devices]), ("devices",))
 
 
 def map_blocks(fn: Callable[[Any, Any], Any], shared: Any, worlds: Any, size: int) -> Any:
@@ -82,11 +103,9 @@ def map_blocks(fn: Callable[[Any, Any], Any], shared: Any, worlds: Any, size: in
 
     common = [leaf for leaf, v in zip(leaves, varied, strict=True) if not v]
     own = [split(leaf) for leaf, v in zip(leaves, varied, strict=True) if v]
-    devices = min(jax.local_device_count(), blocks)
+    devices = _devices(total, size)
     if devices > 1:
-        mesh = Mesh(np.array(jax.local_devices()[:devices]), ("devices",))
-        spread = PartitionSpec("devices")
-        run = jax.shard_map(
-            run, mesh=mesh, in_specs=(PartitionSpec(), spread, spread), out_specs=spread, check_vma=False
-        )
+        worlds_of = PartitionSpec("devices")
+        specs = (PartitionSpec(), worlds_of, worlds_of)
+        run = jax.shard_map(run, mesh=_mesh(devices), in_specs=specs, out_specs=worlds_of, check_vma=False)
     return jax.tree.map(join, run(common, own, jax.tree.map(split, worlds)))

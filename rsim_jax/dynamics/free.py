@@ -21,5 +21,5 @@ def free_motion(model: Model, state: State, ctrl: jax.Array, applied: Callable[[
         return runge_kutta(model, state, ctrl, applied)
     body, qdd, lag = assemble(model, state, state.q, state.qd, ctrl, applied(state))
     u = fence(state.qd + model.dt * qdd)
-    rate = 0.5 * (state.qd + u) if model.topology.integrator == "trapezoid" else u + lag
+    rate = (0.5 * (state.qd + u) if model.topology.integrator == "trapezoid" else u) + lag
     return FreeMotion(body, u, fence(rate))

@@ -4,12 +4,13 @@ Explicit integration of w x I w gains energy at every step and lets a fast, slen
 the step turns w into w', and the body then turns freely (all in body axes):
 
     I w' = I w + dt t
-    I (w+ - w') + h w_m x I w_m = 0,   w_m = (w' + w+) / 2,   h = dt tan(x) / x,   x = dt |w_m| / 2
+    I (w" - w') + h w_m x I w_m = 0,   w_m = (w' + w") / 2,   h = dt tan(x) / x,   x = dt |w_m| / 2,   w+ = w"
 
-The second line says I w+ = C' I w' with C the Cayley rotation of h w_m, which turns by the angle 2 atan(h |w_m| / 2)
+The second line says I w" = C' I w' with C the Cayley rotation of h w_m, which turns by the angle 2 atan(h |w_m| / 2)
 = dt |w_m|, so C = exp(dt w_m). Moving the attitude by w_m therefore keeps the spin R I w in world axes to rounding,
-and the dot product with w_m shows that w' I w' = w+ I w+. (Cayley form without the stretch: Simo and Wong,
-"Unconditionally stable algorithms for rigid body dynamics", IJNME 1991.)
+and the dot product with w_m shows that w' I w' = w" I w". (Cayley form without the stretch: Simo and Wong,
+"Unconditionally stable algorithms for rigid body dynamics", IJNME 1991.) The trapezoid rule applies half of the
+torque before and half, held in world axes, after the turn: I w+ = I w" + C' t dt / 2.
 
 I is about the centre of mass of a free body, about the anchor of a ball. The bias force already holds the explicit
 torque; what is returned is the difference, a pure couple, so it only enters the three rotation dofs. Links of larger
@@ -67,21 +68,33 @@ def turn(model: Model, rotation: jax.Array, qd: jax.Array, net: jax.Array) -> tu
         net: generalised force less bias (nv, N), with the explicit gyroscopic torque, public order.
 
     Returns:
-        couple: what to add to `net`; lag: w_m - w+, what to add to the velocity that moves the attitude.
+        couple: what to add to `net`; lag: w_m less the velocity that would move the attitude without it.
     """
-    topology = model.topology
+    topology, dt = model.topology, model.dt
     bodies = single_bodies(topology)
     omega = _rotation_part(topology, bodies, qd)
     inertia = _inertia(model, bodies)
     explicit = vectors.cross(omega, _apply(inertia, omega))
-    torque = _torque(model, bodies, rotation, net) + explicit
-    before = fence(omega + model.dt * _solve(_matrix(inertia), torque))
+    kick = fence(dt * _solve(_matrix(inertia), _torque(model, bodies, rotation, net) + explicit))
+    halves = topology.integrator == "trapezoid"
+    before = fence(omega + 0.5 * kick) if halves else fence(omega + kick)
     after = before
     for _ in range(NEWTON_STEPS):
-        after = _newton(inertia, before, after, model.dt)
-    couple = fence(explicit + _apply(inertia, fence(after - before)) / model.dt)
-    lag = fence(0.5 * (before - after))
+        after = _newton(inertia, before, after, dt)
+    middle = fence(0.5 * (before + after))
+    end = _late_kick(inertia, after, 0.5 * kick, middle, dt) if halves else after
+    couple = fence(explicit + _apply(inertia, fence(end - omega - kick)) / dt)
+    lag = fence(middle - (0.5 * (omega + end) if halves else end))
     return _scatter(topology, bodies, couple), _scatter(topology, bodies, lag)
+
+
+def _late_kick(inertia: jax.Array, after: jax.Array, kick: jax.Array, middle: jax.Array, dt: jax.Array) -> jax.Array:
+    """w" + I^-1 C' I kick; C' v = v + 2 / (1 + b . b) (b x (b x v) - b x v), b = h w_m / 2."""
+    b = fence(0.5 * dt * _stretch(middle, dt) * middle)
+    v = _apply(inertia, kick)
+    across = vectors.cross(b, v)
+    turned = v + 2 / (1 + vectors.dot(b, b)) * (vectors.cross(b, across) - across)
+    return fence(after + _solve(_matrix(inertia), turned))
 
 
 def _rotation_part(topology: Topology, bodies: tuple[int, ...], x: jax.Array) -> jax.Array:

@@ -77,6 +77,7 @@ def load(path: Path, template: Any) -> Any:
     """
     import orbax.checkpoint as ocp
 
+    path = path.resolve()  # Orbax finds nothing at a relative path
     _check_files(path)
     raw = jax.eval_shape(_raw, template)
     wanted = {name: leaf for name, leaf in _named(raw) if leaf.size}

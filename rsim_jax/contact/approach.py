@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from rsim_jax.lanes import vectors
 from rsim_jax.lanes.fence import fence
-from rsim_jax.lanes.tree import take
+from rsim_jax.lanes.tree import runs, take
 from rsim_jax.structs import Candidates, Contacts, record
 
 
@@ -71,7 +71,7 @@ def carried_velocity(
             if not members:
                 continue
             here = jnp.zeros(contacts.index.shape, bool)
-            for start, stop in _ranges(members):
+            for start, stop in runs(tuple(members)):
                 here = here | ((contacts.index >= start) & (contacts.index < stop))
             touch = contacts.point + (0.5 * sign) * jnp.maximum(contacts.gap, 0) * contacts.normal  # its own surface
             arm = fence(touch - velocity.reference[:, link : link + 1])
@@ -80,13 +80,3 @@ def carried_velocity(
             )
             total = fence(total + jnp.where(here, sign * speed, 0))
     return total
-
-
-def _ranges(members: list[int]) -> list[tuple[int, int]]:
-    ranges: list[tuple[int, int]] = []
-    for m in members:
-        if ranges and ranges[-1][1] == m:
-            ranges[-1] = (ranges[-1][0], m + 1)
-        else:
-            ranges.append((m, m + 1))
-    return ranges

@@ -23,11 +23,11 @@ def take(x: jax.Array, index: tuple[int, ...]) -> jax.Array:
         return x
     if not index:
         return x[..., :0, :]
-    runs = _runs(index)
+    parts = runs(index)
     if n == 1:
         return jnp.broadcast_to(x, (*x.shape[:-2], len(index), x.shape[-1]))
-    if len(runs) <= 16:
-        return concatenate([x[..., start:stop, :] for start, stop in runs], axis=-2)
+    if len(parts) <= 16:
+        return concatenate([x[..., start:stop, :] for start, stop in parts], axis=-2)
     return x[..., jnp.asarray(index), :]
 
 
@@ -63,12 +63,12 @@ def total(x: jax.Array) -> jax.Array:
     return lax.squeeze(x if odd is None else x + odd, (axis,))
 
 
-def _runs(index: tuple[int, ...]) -> list[tuple[int, int]]:
+def runs(index: tuple[int, ...]) -> list[tuple[int, int]]:
     """Maximal runs of consecutive indices, as (start, stop)."""
-    runs: list[tuple[int, int]] = []
+    found: list[tuple[int, int]] = []
     for i in index:
-        if runs and runs[-1][1] == i:
-            runs[-1] = (runs[-1][0], i + 1)
+        if found and found[-1][1] == i:
+            found[-1] = (found[-1][0], i + 1)
         else:
-            runs.append((i, i + 1))
-    return runs
+            found.append((i, i + 1))
+    return found

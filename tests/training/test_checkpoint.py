@@ -130,6 +130,14 @@ def test_file_holds_every_leaf(tmp_path, trainer, halfway):
     assert int(loaded["optimizer.1.count"]) == 10 * 16
 
 
+def test_a_relative_path_will_do(tmp_path, trainer, halfway, monkeypatch):
+    """`rsim play runs/first` gives one."""
+    checkpoint.save(tmp_path / "run" / "checkpoints", 10, halfway[1][1], "", 1)
+    monkeypatch.chdir(tmp_path)
+    loaded = checkpoint.load(checkpoint.latest(Path("run")), trainer.template())
+    assert jax.tree.structure(loaded) == jax.tree.structure(halfway[1][1])
+
+
 def test_loaded_state_needs_no_second_compilation(tmp_path, trainer, halfway):
     """The program compiled for the start accepts the loaded state, and does the same to it."""
     update, (_, middle, _) = halfway

@@ -2,10 +2,10 @@
 
 A visit solves its own row exactly with the others held (`contact/visit.py`; one-dimensional rows clip). What converges
 slowly is the load shared between rows that push on the same light body: one or two modes that shrink by a fixed factor
-from pair to pair. Anderson's rule of depth two removes them: with x the impulses before a pair, y after it, f = y - x,
-and y', f', y", f" those of the two pairs before,
+from pair to pair. Anderson's rule of depth two removes them: with x the impulses before a pair, y after it,
+f = G^1/2 (y - x), G the velocity per impulse of each row, and y', f', y", f" those of the two pairs before,
 
-    x_next = y - g' (y - y') - g" (y' - y"),   (g', g") least |f - g' (f - f') - g" (f' - f")| weighted by the blocks
+    x_next = y - g' (y - y') - g" (y' - y"),   (g', g") least |f - g' (f - f') - g" (f' - f")|
 
 Where the two differences are nearly parallel, or g leaves its bounds, the rule of depth one is used: g" = 0 and
 g' = (f - f') . f / |f - f'|^2. The last pair is never extrapolated, so impulses are always admissible. Measured on
@@ -29,14 +29,15 @@ from jax import lax
 from rsim_jax.contact.system import Impulses, RowSystem, dot_rows, unpack_contact, velocity_change
 from rsim_jax.contact.visit import exact_contact, reciprocal
 from rsim_jax.lanes.fence import fence, stack
+from rsim_jax.lanes.tree import total
 
 LONGEST_STEP = 20.0  # bound of the extrapolation g
 INDEPENDENT = 0.1  # least sine squared of the angle between two differences that are used together
 NOISE = 64.0  # changes below this many roundings of the impulses are not extrapolated
 ROLLED_SCALARS = 48  # scalar rows beyond which a sweep loops over them instead of writing them out
 
-Pair = tuple[jax.Array, jax.Array]  # contact (K, 3, N), scalar (S, N)
 Carry = tuple[jax.Array, jax.Array, jax.Array]  # contact impulses (K, 3, N), scalar ones (S, N), dz (nv, N)
+Pair = tuple[jax.Array, jax.Array]  # contact (K, 3, N), scalar (S, N)
 Past = tuple[Carry, Pair]  # (y, f) of a pair of sweeps
 
 
@@ -63,7 +64,7 @@ def sweep_rows(system: RowSystem, start: Impulses, sweeps: int, slip_rule: str) 
 
 def _pairs(system: RowSystem, carry: Carry, pair: Callable[[Carry], Carry], count: int) -> Carry:
     """`count` pairs of sweeps, each but the last extrapolated."""
-    weight, scalar_weight = _weights(system)
+    roots = _block_roots(system)
     stops = system.tolerance > 0
 
     def unfinished(loop):
@@ -72,9 +73,9 @@ def _pairs(system: RowSystem, carry: Carry, pair: Callable[[Carry], Carry], coun
     def body(loop):
         k, x, past, before, running, _ = loop
         y = pair(x)
-        f = tuple(fence(a - b) for a, b in zip(y[:2], x[:2], strict=True))
-        still = lax.cond(stops, lambda: running & _moving(system, weight, scalar_weight, f), lambda: running)
-        steps = _step_lengths(weight, scalar_weight, (y, f), past, before, k)
+        f = tuple(fence(root * (a - b)) for root, a, b in zip(roots, y, x, strict=False))
+        still = lax.cond(stops, lambda: running & _moving(system, roots, f), lambda: running)
+        steps = _step_lengths(roots, (y, f), past[1], before[1], k)
         g, h = (jnp.where((k < count - 1) & still, step, 0) for step in steps)
         ahead = tuple(a - g * (a - b) - h * (b - c) for a, b, c in zip(y, past[0], before[0], strict=True))
         # a world that has stopped keeps what it had
@@ -91,32 +92,27 @@ def _keep(running: jax.Array, new: Any, old: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(running, a, b), new, old)
 
 
-def _weights(system: RowSystem) -> tuple[jax.Array, jax.Array]:
-    """Velocity per impulse of every component: contact (K, 3, N), scalar (S, N)."""
+def _block_roots(system: RowSystem) -> Pair:
+    """Square root of the velocity per impulse of every component: contact (K, 3, N), scalar (S, N)."""
     block = system.block
     tangential = block[:, :1] + block[:, 1:2]
-    return fence(jnp.concatenate([tangential, tangential, block[:, 2:3]], axis=1)), system.scalar_block
+    weights = fence(jnp.concatenate([tangential, tangential, block[:, 2:3]], axis=1)), system.scalar_block
+    return tuple(fence(jnp.sqrt(weight)) for weight in weights)
 
 
-def _step_lengths(
-    weight: jax.Array, scalar_weight: jax.Array, now: Past, past: Past, before: Past, k: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """(g', g") after pair k, (N,) each; 0 where what changes is the rounding of the impulses.
+def _step_lengths(roots: Pair, now: Past, f1: Pair, f2: Pair, k: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """(g', g") after pair k, (N,) each, from f of this pair and the two before; 0 where f is the rounding of y.
 
     Loads that contacts can share in many ways have directions without any pull back; there rounding would add up.
     """
-    (y, f), (_, f1), (_, f2) = now, past, before
-
-    def weighted(parts: Sequence[jax.Array]) -> list[jax.Array]:
-        return [fence(w * part) for w, part in zip((weight, scalar_weight), parts, strict=True)]
-
+    y, f = now
     late = [fence(a - b) for a, b in zip(f, f1, strict=True)]
     early = [fence(a - b) for a, b in zip(f1, f2, strict=True)]
-    pull, push = weighted(late), weighted(early)
-    late2, early2, both = _total(pull, late), _total(push, early), _total(pull, early)
-    right, right2 = _total(pull, f), _total(push, f)
-    eps = jnp.finfo(late2.dtype).eps
-    floor = NOISE**2 * eps * eps * _total(weighted(y[:2]), y[:2]) + jnp.finfo(late2.dtype).tiny
+    size = [root * part for root, part in zip(roots, y, strict=False)]
+    eps = jnp.finfo(y[2].dtype).eps
+    pairs = ((late, late), (early, early), (late, early), (late, f), (early, f), (size, size))
+    late2, early2, both, right, right2, size2 = stack([_sum(a, b) for a, b in pairs])
+    floor = NOISE**2 * eps * eps * size2 + jnp.finfo(eps.dtype).tiny
     usable = (late2 > floor) & (k > 0)
     one = jnp.where(usable, right / jnp.where(usable, late2, 1), 0)
     determinant = late2 * early2 - both * both
@@ -128,20 +124,17 @@ def _step_lengths(
     return fence((jnp.where(pair, g, single), jnp.where(pair, h, 0)))
 
 
-def _total(a: Sequence[jax.Array], b: Sequence[jax.Array]) -> jax.Array:
-    """Sum of the products of contact (K, 3, N) and scalar (S, N) parts: (N,), written out over rows."""
-    total = jnp.zeros(a[0].shape[-1:], a[0].dtype)
-    for x, y in zip(a, b, strict=True):
-        x, y = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])
-        total = total + dot_rows(x, y) if x.shape[0] else total
-    return fence(total)
+def _sum(a: Sequence[jax.Array], b: Sequence[jax.Array]) -> jax.Array:
+    """Sum of the products of contact (K, 3, N) and scalar (S, N) parts: (N,)."""
+    parts = [(x * y).reshape(-1, x.shape[-1]) for x, y in zip(a, b, strict=True)]
+    return sum(total(part) for part in parts if part.shape[0])
 
 
-def _moving(system: RowSystem, weight: jax.Array, scalar_weight: jax.Array, f: Pair) -> jax.Array:
+def _moving(system: RowSystem, roots: Pair, f: Pair) -> jax.Array:
     """(N,) whether a row's own impulse changed its velocity by the tolerance in the last pair."""
     changes = [
-        jnp.max(jnp.abs(w * x), axis=tuple(range(x.ndim - 1)), initial=0)
-        for w, x in ((weight, f[0]), (scalar_weight, f[1]))
+        jnp.max(jnp.abs(root * part), axis=tuple(range(part.ndim - 1)), initial=0)
+        for root, part in zip(roots, f, strict=True)
     ]
     return jnp.maximum(*changes) >= system.tolerance
 

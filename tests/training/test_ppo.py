@@ -97,8 +97,11 @@ def test_two_devices_learn_too(tmp_path):
     """The same run over two forced host devices: parameters equal on both, and it learns."""
     script = tmp_path / "two.py"
     script.write_text(TWO_DEVICES)
-    flags = "--xla_force_host_platform_device_count=2"
-    env = {**os.environ, "XLA_FLAGS": flags, "PYTHONPATH": str(Path(__file__).parent), "JAX_PLATFORMS": "cpu"}
+    # kernels serial, as `rsim_jax.configure` has them, and threads to spare: an all-reduce that waits in one thread of
+    # XLA's pool for a device whose kernels wait for that very thread never ends
+    flags = "--xla_force_host_platform_device_count=2 --xla_cpu_multi_thread_eigen=false"
+    here = {"XLA_FLAGS": flags, "NPROC": "8", "PYTHONPATH": str(Path(__file__).parent), "JAX_PLATFORMS": "cpu"}
+    env = {**os.environ, **here}
     done = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["2", "True", "True"]

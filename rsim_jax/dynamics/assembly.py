@@ -58,11 +58,11 @@ def assemble(
     tau, weight = forces.applied(model, q, qd, ctrl, take(diagonal, tree.dof_position))
     net = fence(tau + applied - take(c, tree.dof_position))
     lag = jnp.zeros_like(qd)
-    if model.topology.integrator != "rk4" and gyroscopic.single_bodies(model.topology):
+    if model.topology.integrator == "rk4":  # explicit throughout
+        weight = jnp.zeros_like(weight)
+    elif gyroscopic.single_bodies(model.topology):
         couple, lag = gyroscopic.turn(model, links.rotation, qd, net)
         net = fence(net + couple)
-    if model.topology.integrator == "rk4":
-        weight = jnp.zeros_like(weight)
     factor = matrix.factorize(tree, rows, take(weight, tree.dof_order))
     qdd = take(matrix.solve(tree, factor, take(net, tree.dof_order)), tree.dof_position)
     return Body(links, subspace, factor), qdd, lag

@@ -1,4 +1,4 @@
-"""Rotation of single bodies, free or on a ball joint: momentum and energy kept exactly, at any speed.
+"""Rotation of single bodies, free or on a ball joint: energy kept at any speed, momentum up to 2 rad a step.
 
 Explicit integration of w x I w gains energy at every step and lets a fast, slender body blow up. Here the torque of
 the step turns w into w', and the body then turns freely (all in body axes):
@@ -139,7 +139,7 @@ def _stretch(middle: jax.Array, dt: jax.Array) -> jax.Array:
 
 
 def _newton(inertia: jax.Array, before: jax.Array, after: jax.Array, dt: jax.Array) -> jax.Array:
-    """One Newton step on I (w+ - w') + h w_m x I w_m = 0, h held; Jacobian I + h/2 ([w_m] I - [I w_m])."""
+    """One Newton step on I (w" - w') + h w_m x I w_m = 0, h held; Jacobian I + h/2 ([w_m] I - [I w_m])."""
     xx, yy, zz, xy, xz, yz = (inertia[k] for k in range(6))
     middle = fence(0.5 * (before + after))
     h = fence(dt * _stretch(middle, dt))
@@ -168,13 +168,13 @@ def _newton(inertia: jax.Array, before: jax.Array, after: jax.Array, dt: jax.Arr
     return fence(after - _solve(jacobian, residual))
 
 
-def _scatter(topology: Topology, bodies: tuple[int, ...], couple: jax.Array) -> jax.Array:
-    """Place the couples of the chosen joints in an (nv, N) array of zeros."""
-    n = couple.shape[-1]
+def _scatter(topology: Topology, bodies: tuple[int, ...], part: jax.Array) -> jax.Array:
+    """Place the rotation parts (3, n, N) of the chosen joints in an (nv, N) array of zeros."""
+    n = part.shape[-1]
     parts, filled = [], 0
     for item, joint in enumerate(bodies):
         start = _first_rotation(topology, joint)
-        parts += [jnp.zeros((start - filled, n), couple.dtype), couple[:, item]]
+        parts += [jnp.zeros((start - filled, n), part.dtype), part[:, item]]
         filled = start + 3
-    parts.append(jnp.zeros((topology.nv - filled, n), couple.dtype))
+    parts.append(jnp.zeros((topology.nv - filled, n), part.dtype))
     return concatenate(parts, axis=0)

@@ -101,17 +101,24 @@ def factorize(tree: Structure, rows: PathRows, weight: jax.Array) -> Factor:
         inverse[p] = fence(1 / (reduced[p][p] + weight[group.start : group.stop]))
         lower[p] = fence(reduced[p][:p] * inverse[p])
     if trunk:
-        branches = range(trunk, count)
-        corner = stack([concatenate([row[:, 0], *_zeros(row, trunk)]) for row in rows[:trunk]])
-        for g in branches:
-            corner = corner - total(lower[g][:trunk, None] * reduced[g][None, :trunk])
-        corner = fence(corner)
-        for p in range(trunk - 1, -1, -1):
-            inverse[p] = fence(1 / (corner[p, p : p + 1] + weight[p : p + 1]))
-            lower[p] = fence(corner[p, :p] * inverse[p])[:, None]
-            corner = fence(corner[:p, :p] - lower[p] * corner[p, :p])
+        _factorize_trunk(rows[:trunk], weight, lower, reduced, inverse)
     diagonal = concatenate(inverse, axis=-2) if count else jnp.zeros((0, 1))
     return Factor(tuple(lower), _unit_inverse(lower[:trunk], weight), diagonal, fence(jnp.sqrt(diagonal)))
+
+
+def _factorize_trunk(
+    rows: PathRows, weight: jax.Array, lower: list[jax.Array], reduced: list[jax.Array], inverse: list[jax.Array]
+) -> None:
+    """Fill in `lower` and `inverse` of the trunk, given those of the branches: its corner of M as a dense matrix."""
+    trunk = len(rows)
+    corner = stack([concatenate([row[:, 0], *_zeros(row, trunk)]) for row in rows])
+    for g in range(trunk, len(lower)):
+        corner = corner - total(lower[g][:trunk, None] * reduced[g][None, :trunk])
+    corner = fence(corner)
+    for p in range(trunk - 1, -1, -1):
+        inverse[p] = fence(1 / (corner[p, p : p + 1] + weight[p : p + 1]))
+        lower[p] = fence(corner[p, :p] * inverse[p])[:, None]
+        corner = fence(corner[:p, :p] - lower[p] * corner[p, :p])
 
 
 def _zeros(row: jax.Array, width: int) -> list[jax.Array]:

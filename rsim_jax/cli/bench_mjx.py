@@ -39,6 +39,15 @@ def find_python(given: str | None) -> str:
     return given
 
 
+def _environment() -> dict[str, str]:
+    """The peer's own flags are its own affair; but on two cores XLA's thread pool can wait for itself for ever.
+
+    Four threads a core let it finish; they only ever work on as many cores as there are.
+    """
+    kept = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTHONPATH")}
+    return {"NPROC": str(4 * (os.cpu_count() or 1)), **kept}
+
+
 class MjxRunner:
     """One MJX batch in its own process; it computes only during its turns."""
 
@@ -60,7 +69,7 @@ class MjxRunner:
             stderr=subprocess.DEVNULL,
             text=True,
             cwd=self._folder.name,
-            env={k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTHONPATH")},
+            env=_environment(),
         )
         self.first_call = float(self._answer()[0])
 

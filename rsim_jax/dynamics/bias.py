@@ -21,7 +21,7 @@ from rsim_jax.dynamics.kinematics import Subspace
 from rsim_jax.dynamics.structure import Structure, structure
 from rsim_jax.lanes import spatial
 from rsim_jax.lanes.fence import concatenate, fence
-from rsim_jax.lanes.tree import segment_sum, take
+from rsim_jax.lanes.tree import MANY, segment_sum, take
 from rsim_jax.structs import FREE, Model
 
 Pair = spatial.Pair
@@ -35,15 +35,31 @@ def joint_motions(tree: Structure, subspace: Subspace, qd: jax.Array) -> Pair:
 
 
 def _sum_dofs(tree: Structure, per_dof: jax.Array, count: int) -> jax.Array:
-    parts = []
-    for link in range(count):
-        members = [k for k, owner in enumerate(tree.dof_link) if owner == link]
-        parts.append(members)
-    if all(len(m) == 1 for m in parts):
-        return take(per_dof, tuple(m[0] for m in parts))
-    order = tuple(k for m in parts for k in m)
-    segment = tuple(link for link, m in enumerate(parts) for _ in m)
+    """Sum over the dofs of every link: (3, nv, N) -> (3, count, N)."""
+    if count > MANY:
+        return _sum_groups(tree, per_dof, count)
+    members: list[list[int]] = [[] for _ in range(count)]
+    for k, link in enumerate(tree.dof_link):
+        members[link].append(k)
+    if all(len(m) == 1 for m in members):
+        return take(per_dof, tuple(m[0] for m in members))
+    order = tuple(k for m in members for k in m)
+    segment = tuple(link for link, m in enumerate(members) for _ in m)
     return segment_sum(take(per_dof, order), segment, count)
+
+
+def _sum_groups(tree: Structure, per_dof: jax.Array, count: int) -> jax.Array:
+    """The same for many links: no two dofs of a link are in one group, so each group is added in one go."""
+    summed = jnp.zeros((*per_dof.shape[:-2], count, per_dof.shape[-1]), per_dof.dtype)
+    for group in tree.groups:
+        part = per_dof[..., group.start : group.stop, :]
+        if group.links != tuple(range(count)):
+            place = {link: item for item, link in enumerate(group.links)}
+            missing = len(group.links)
+            part = jnp.pad(part, [(0, 0)] * (part.ndim - 2) + [(0, 1), (0, 0)])
+            part = take(part, tuple(place.get(link, missing) for link in range(count)))
+        summed = summed + part
+    return summed
 
 
 def link_velocities(tree: Structure, motions: Pair) -> Pair:

@@ -16,11 +16,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from rsim_jax.dynamics.structure import JOINT_DOFS
+from rsim_jax.dynamics.structure import JointRun, joint_runs
 from rsim_jax.lanes import quaternions
 from rsim_jax.lanes.fence import concatenate, fence
-from rsim_jax.lanes.tree import segment_sum, take
-from rsim_jax.structs import BALL, FREE, Model, Topology
+from rsim_jax.lanes.tree import by_item, in_rows, segment_sum, take
+from rsim_jax.structs import Model, Topology
 
 SPRING_LIMIT = 0.25  # dt^2 k / M beyond which a joint spring is taken implicitly
 
@@ -65,39 +65,27 @@ def spring_error(model: Model, q: jax.Array) -> jax.Array:
 
     Zero for balls and free joints that have no spring at load.
     """
-    topology = model.topology
-    parts = []
-    for joints, start in scalar_runs(topology):
-        if start is not None:
-            rows = slice(start, start + len(joints))
-            parts.append(q[rows] - model.joint_spring_ref[rows])
-            continue
-        joint = joints[0]
-        width = JOINT_DOFS[topology.joint_type[joint]]
-        if not topology.joint_sprung[joint]:
-            parts.append(jnp.zeros((width, q.shape[-1]), q.dtype))
-            continue
-        adr = topology.joint_qadr[joint]
-        if topology.joint_type[joint] == FREE:
-            parts.append(q[adr : adr + 3] - model.joint_spring_ref[adr : adr + 3])
-            adr += 3
-        rest = model.joint_spring_ref[adr : adr + 4] * jnp.asarray([1, -1, -1, -1], q.dtype)[:, None]
-        now = quaternions.normalize(q[adr : adr + 4])
-        parts.append(quaternions.logarithm(quaternions.multiply(jnp.broadcast_to(rest, now.shape), now)))
+    topology, parts = model.topology, []
+    for run in joint_runs(topology):
+        if run.kind == "scalar":
+            parts.append(q[run.q] - model.joint_spring_ref[run.q])
+        elif not any(topology.joint_sprung[j] for j in run.joints):
+            parts.append(jnp.zeros((run.qd.stop - run.qd.start, q.shape[-1]), q.dtype))
+        else:
+            parts.append(_turning_error(topology, run, q[run.q], model.joint_spring_ref[run.q]))
     return concatenate(parts, axis=0) if parts else jnp.zeros((0, q.shape[-1]), q.dtype)
 
 
-def scalar_runs(topology: Topology) -> list[tuple[tuple[int, ...], int | None]]:
-    """Consecutive hinges and slides as (joints, first entry in q); every ball or free joint alone, with None."""
-    runs: list[tuple[tuple[int, ...], int | None]] = []
-    for j, joint_type in enumerate(topology.joint_type):
-        if joint_type in (FREE, BALL):
-            runs.append(((j,), None))
-        elif runs and runs[-1][1] is not None:
-            runs[-1] = ((*runs[-1][0], j), runs[-1][1])
-        else:
-            runs.append(((j,), topology.joint_qadr[j]))
-    return runs
+def _turning_error(topology: Topology, run: JointRun, q: jax.Array, rest: jax.Array) -> jax.Array:
+    """Rows of spring_error of ball or free joints."""
+    now, rest = by_item(q, len(run.joints)), by_item(rest, len(run.joints))
+    quat = quaternions.normalize(now[-4:])
+    back = rest[-4:] * jnp.asarray([1, -1, -1, -1], q.dtype)[:, None, None]
+    error = quaternions.logarithm(quaternions.multiply(jnp.broadcast_to(back, quat.shape), quat))
+    if run.kind == "free":
+        error = concatenate([now[:3] - rest[:3], error])
+    sprung = jnp.asarray([[topology.joint_sprung[j]] for j in run.joints])
+    return in_rows(jnp.where(sprung, error, 0))
 
 
 def _actuators(model, q, qd, ctrl, lead, velocity_weight, position_weight):

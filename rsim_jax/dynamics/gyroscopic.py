@@ -22,9 +22,10 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from rsim_jax.dynamics.structure import joint_runs
 from rsim_jax.lanes import vectors
 from rsim_jax.lanes.fence import concatenate, fence, stack
-from rsim_jax.lanes.tree import take
+from rsim_jax.lanes.tree import in_rows, take
 from rsim_jax.structs import BALL, FREE, Model, Topology
 
 NEWTON_STEPS = 4  # rounding of float64 for dt |w| <= 1
@@ -170,11 +171,25 @@ def _newton(inertia: jax.Array, before: jax.Array, after: jax.Array, dt: jax.Arr
 
 def _scatter(topology: Topology, bodies: tuple[int, ...], part: jax.Array) -> jax.Array:
     """Place the rotation parts (3, n, N) of the chosen joints in an (nv, N) array of zeros."""
-    n = part.shape[-1]
-    parts, filled = [], 0
+    n, parts, filled, item = part.shape[-1], [], 0, 0
+    for run in joint_runs(topology):
+        chosen = [j for j in run.joints if item < len(bodies) and j in bodies[item:]]
+        if len(chosen) != len(run.joints) or run.kind == "scalar":
+            parts += _one_by_one(topology, chosen, part[:, item:], filled, run.qd.stop)
+        else:
+            rows = part[:, item : item + len(chosen)]
+            if run.kind == "free":
+                rows = jnp.concatenate([jnp.zeros_like(rows), rows])
+            parts.append(in_rows(rows))
+        filled, item = run.qd.stop, item + len(chosen)
+    return concatenate(parts, axis=0) if parts else jnp.zeros((topology.nv, n), part.dtype)
+
+
+def _one_by_one(topology: Topology, bodies: list[int], part: jax.Array, start: int, stop: int) -> list[jax.Array]:
+    """Rows start ... stop of the result, where only some joints of a run turn freely."""
+    parts = []
     for item, joint in enumerate(bodies):
-        start = _first_rotation(topology, joint)
-        parts += [jnp.zeros((start - filled, n), part.dtype), part[:, item]]
-        filled = start + 3
-    parts.append(jnp.zeros((topology.nv - filled, n), part.dtype))
-    return concatenate(parts, axis=0)
+        first = _first_rotation(topology, joint)
+        parts += [jnp.zeros((first - start, part.shape[-1]), part.dtype), part[:, item]]
+        start = first + 3
+    return [*parts, jnp.zeros((stop - start, part.shape[-1]), part.dtype)]

@@ -14,9 +14,8 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from rsim_jax.structs import BALL, FREE, Topology
+from rsim_jax.structs import BALL, FREE, POSITION_WIDTHS, VELOCITY_WIDTHS, Topology
 
-JOINT_DOFS = (6, 3, 1, 1)
 DEEPEST = 24  # dofs on a path beyond which recursions are rolled and matrices dense
 
 
@@ -123,20 +122,23 @@ def _groups(topology: Topology, link_position: tuple[int, ...]) -> tuple[Group, 
     path: dict[int, tuple[int, ...]] = {}  # dof -> its ancestors, root first
     link_path: dict[int, tuple[int, ...]] = {topology.njnt: ()}
     for j in range(topology.njnt):
-        dofs = tuple(range(topology.joint_dadr[j], topology.joint_dadr[j] + JOINT_DOFS[topology.joint_type[j]]))
+        dofs = tuple(range(topology.joint_dadr[j], topology.joint_dadr[j] + VELOCITY_WIDTHS[topology.joint_type[j]]))
         inherited = link_path[min(topology.joint_parent[j], topology.njnt)]
         for k, dof in enumerate(dofs):
             path[dof] = inherited + dofs[:k]
         link_path[j] = inherited + dofs
     link_of = {
-        topology.joint_dadr[j] + k: j for j in range(topology.njnt) for k in range(JOINT_DOFS[topology.joint_type[j]])
+        topology.joint_dadr[j] + k: j
+        for j in range(topology.njnt)
+        for k in range(VELOCITY_WIDTHS[topology.joint_type[j]])
     }
     members: list[list[int]] = [[] for _ in range(max((len(p) for p in path.values()), default=-1) + 1)]
     for dof in sorted(path, key=lambda d: (link_position[link_of[d]], d)):
         members[len(path[dof])].append(dof)
+    place = {dof: item for dofs in members for item, dof in enumerate(dofs)}
     groups, start = [], 0
     for g, dofs in enumerate(members):
-        ancestors = tuple(tuple(members[p].index(path[d][p]) for d in dofs) for p in range(g))
+        ancestors = tuple(tuple(place[path[d][p]] for d in dofs) for p in range(g))
         links = tuple(link_position[link_of[d]] for d in dofs)
         groups.append(Group(tuple(dofs), links, ancestors, start, start + len(dofs)))
         start += len(dofs)
@@ -154,6 +156,32 @@ def _trees(topology: Topology) -> list[int]:
         else:
             tree.append(tree[parent])
     return tree
+
+
+@dataclass(frozen=True)
+class JointRun:
+    """Consecutive joints of one kind: "free", "ball" or "scalar" (hinges and slides)."""
+
+    kind: str
+    joints: tuple[int, ...]
+    q: slice  # their entries in q
+    qd: slice
+
+
+@functools.lru_cache(maxsize=256)
+def joint_runs(topology: Topology) -> tuple[JointRun, ...]:
+    """All joints in order, split where the kind changes."""
+    kinds = ["free" if t == FREE else "ball" if t == BALL else "scalar" for t in topology.joint_type]
+    runs: list[JointRun] = []
+    start = 0
+    for j, kind in enumerate(kinds):
+        if j + 1 < len(kinds) and kinds[j + 1] == kind:
+            continue
+        first, stop = topology.joint_qadr[start], topology.joint_qadr[j] + POSITION_WIDTHS[topology.joint_type[j]]
+        dof, end = topology.joint_dadr[start], topology.joint_dadr[j] + VELOCITY_WIDTHS[topology.joint_type[j]]
+        runs.append(JointRun(kind, tuple(range(start, j + 1)), slice(first, stop), slice(dof, end)))
+        start = j + 1
+    return tuple(runs)
 
 
 def joints_of_type(topology: Topology, joints: tuple[int, ...], kind: str) -> tuple[int, ...]:

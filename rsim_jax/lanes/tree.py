@@ -31,6 +31,16 @@ def take(x: jax.Array, index: tuple[int, ...]) -> jax.Array:
     return x[..., jnp.asarray(index), :]
 
 
+def by_item(x: jax.Array, count: int) -> jax.Array:
+    """(count width, world), item after item -> (width, count, world)."""
+    return jnp.moveaxis(x.reshape(count, -1, x.shape[-1]), 1, 0)
+
+
+def in_rows(x: jax.Array) -> jax.Array:
+    """(width, count, world) -> (count width, world), item after item."""
+    return jnp.moveaxis(x, 0, 1).reshape(-1, x.shape[-1])
+
+
 def segment_sum(x: jax.Array, segment: tuple[int, ...], count: int) -> jax.Array:
     """Sum items that share a segment: (..., len(segment), world) -> (..., count, world)."""
     if segment == tuple(range(count)):

@@ -15,13 +15,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from rsim_jax.collision import detect, pair_table, select
+from rsim_jax.collision import detect, listing, pair_table, select, select_listed
 from rsim_jax.contact import approach, problem, reports
 from rsim_jax.contact.frames import frame
 from rsim_jax.contact.residual import residuals, worst
 from rsim_jax.contact.rows import Slot, contact_jacobian, contact_row
 from rsim_jax.contact.solve import solve_rows
 from rsim_jax.contact.system import scan_slots, velocities, velocity_change
+from rsim_jax.dynamics import tree_blocks
 from rsim_jax.dynamics.algebra import algebra
 from rsim_jax.dynamics.assembly import Body, FreeMotion, body_velocities, link_reference
 from rsim_jax.dynamics.free import free_motion
@@ -32,7 +33,7 @@ from rsim_jax.errors import Status
 from rsim_jax.lanes import blocks, quaternions
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.lanes.tree import take, total
-from rsim_jax.structs import ContactRows, Contacts, Model, PointPairContactInfo, State
+from rsim_jax.structs import ContactRows, Contacts, LinkVelocity, Model, PointPairContactInfo, State
 
 Force = Callable[[Model, State], jax.Array]
 CONVERGED = 1e-3  # m/s: residual above which the not-converged bit is set, whatever the tolerance
@@ -133,9 +134,11 @@ def _applied(model: Model, force_fn: Force | None, state: State) -> jax.Array:
 def find_contacts(model: Model, state: State, motion: FreeMotion) -> tuple[Contacts, jax.Array]:
     """The selected contacts, and the velocity that prescribed surfaces bring to them (3, K, N)."""
     topology = model.topology
+    velocity = link_velocities(model, state, motion.body, motion.u)
+    if tree_blocks.scattered(topology):
+        return select_listed(model, motion.body.links, velocity, model.dt, topology.speculative)
     candidates = detect(model, motion.body.links)
     links = pair_table.candidate_links(topology)
-    velocity = link_velocities(model, state, motion.body, motion.u)
     speed = approach.normal_velocity(candidates, velocity, links, topology.world)
     urgency, reach = approach.reachable(candidates, speed, model.dt, topology.speculative)
     contacts = select(model, candidates, urgency, reach)
@@ -146,13 +149,13 @@ def find_contacts(model: Model, state: State, motion: FreeMotion) -> tuple[Conta
     return contacts, carried
 
 
-def link_velocities(model: Model, state: State, body: Body, u: jax.Array) -> approach.LinkVelocity:
+def link_velocities(model: Model, state: State, body: Body, u: jax.Array) -> LinkVelocity:
     """Velocity field of joint links, kinematic links and the world, u (nv, N) in public order."""
     angular, linear = body_velocities(model, body, u)
     n = u.shape[-1]
     still = jnp.zeros((3, 1, n), u.dtype)
     origin = body.links.origin[:, None]
-    return approach.LinkVelocity(
+    return LinkVelocity(
         angular=concatenate([angular, state.kinematic_angular_velocity, still], axis=1),
         linear=concatenate([linear, state.kinematic_velocity, still], axis=1),
         reference=concatenate([link_reference(model, body), state.kinematic_position - origin, still], axis=1),
@@ -161,9 +164,18 @@ def link_velocities(model: Model, state: State, body: Body, u: jax.Array) -> app
 
 def build_rows(model: Model, state: State, motion: FreeMotion, contacts: Contacts, carried: jax.Array):
     """(RowSystem, (sign, gap) of the limit rows, Impulses to start from)."""
+    axes, used = frame(contacts.normal), problem.used_slots(contacts)
+    make = _scattered_rows if tree_blocks.scattered(model.topology) else _dense_rows
+    rows, impact, trees, whitened_dofs = make(model, state, motion, contacts, axes, carried)
+    system, sign, gap = problem.row_system(model, state, rows, trees, used, whitened_dofs, motion.u)
+    begin = problem.warm_start(model, state, contacts, axes, impact, sign, motion.body.links.origin)
+    return system, (sign, gap), begin
+
+
+def _dense_rows(model: Model, state: State, motion: FreeMotion, contacts: Contacts, axes, carried: jax.Array):
+    """(packed contact rows, impacts, trees, Y of the one-dimensional rows), with a column for every dof."""
     body, tree = motion.body, structure(model.topology)
     subspace, n = body.subspace, state.q.shape[-1]
-    axes = frame(contacts.normal)
     side = jnp.take(contacts.side, jnp.asarray(tree.dof_order), axis=0) if model.nv else contacts.side
     start, free = take(state.qd, tree.dof_order), take(motion.u, tree.dof_order)
 
@@ -171,13 +183,32 @@ def build_rows(model: Model, state: State, motion: FreeMotion, contacts: Contact
         jacobian = contact_jacobian(slot, subspace.angular, subspace.linear, subspace.tree_origin, tree.dof_tree)
         return carry, contact_row(model, slot, jacobian, algebra(tree).whiten(tree, body.factor, jacobian), start, free)
 
-    used = problem.used_slots(contacts)
     slots = problem.contact_slots(contacts, axes, side, carried)
-    rows, impact = scan_slots(used, contact, None, slots)[1]
+    rows, impact = scan_slots(problem.used_slots(contacts), contact, None, slots)[1]
     whitened_dofs = algebra(tree).whiten(tree, body.factor, problem.unit_rows(model, tree.dof_order, n))
-    system, sign, gap = problem.row_system(model, state, rows, used, whitened_dofs, motion.u)
-    begin = problem.warm_start(model, state, contacts, axes, impact, sign, body.links.origin)
-    return system, (sign, gap), begin
+    no_trees = problem.RowTrees(jnp.zeros((contacts.gap.shape[0], 0, n), jnp.int32), 0, ())
+    return rows, impact, no_trees, whitened_dofs
+
+
+def _scattered_rows(model: Model, state: State, motion: FreeMotion, contacts: Contacts, axes, carried: jax.Array):
+    """The same with columns for the two trees that a row touches."""
+    topology, tree = model.topology, structure(model.topology)
+    start, free = take(state.qd, tree.dof_order), take(motion.u, tree.dof_order)
+    blocks = tree_blocks.tree_blocks(topology, motion.body, start, free)
+    trees, side = tree_blocks.slot_trees(topology, contacts.links, contacts.gap.dtype)
+    sides = (0,) * blocks.width + (1,) * blocks.width
+
+    def contact(carry: None, xs: tuple[Slot, jax.Array]) -> tuple[None, tuple[jax.Array, jax.Array]]:
+        slot, pair = xs
+        view = tree_blocks.view(blocks, pair)
+        jacobian = contact_jacobian(slot, view.angular, view.linear, view.origin, sides)
+        return carry, contact_row(model, slot, jacobian, tree_blocks.whiten(view, jacobian), view.start, view.free)
+
+    slots = problem.contact_slots(contacts, axes, side, carried)
+    rows, impact = scan_slots(problem.used_slots(contacts), contact, None, (slots, trees))[1]
+    whitened_dofs, scalar = tree_blocks.unit_rows(blocks, topology, problem.scalar_dofs(model))
+    count = tree_blocks.tree_layout(topology).count
+    return rows, impact, problem.RowTrees(trees, count, scalar), whitened_dofs
 
 
 def finish(
@@ -191,6 +222,8 @@ def finish(
 ) -> State:
     """Add the impulses to the free velocity, move, set status bits; worlds that are not finite stay where they were."""
     tree = structure(model.topology)
+    if tree_blocks.scattered(model.topology):
+        change = tree_blocks.collect(model.topology, change)
     delta = take(algebra(tree).unwhiten(tree, motion.body.factor, change), tree.dof_position)
     qd = fence(motion.u + delta)
     moves = 0.5 * delta if model.topology.integrator == "trapezoid" else delta
@@ -252,16 +285,28 @@ def _sane(model: Model, state: State) -> State:
 @jax.jit
 def contact_report(model: Model, state: State) -> PointPairContactInfo:
     """The last step's contacts, see `structs.PointPairContactInfo`; all invalid before the first step."""
-    return reports.step_report(model, state, pair_table.candidate_geoms(model.topology))
+    return reports.step_report(model, state, _contact_geoms(model, state.rows.index[: model.topology.max_contacts]))
+
+
+def _contact_geoms(model: Model, index: jax.Array) -> jax.Array:
+    """Geoms a and b (2, K, N) of contacts by ContactRows.index; those of inactive slots mean nothing."""
+    topology, index = model.topology, jnp.maximum(index, 0)
+    if tree_blocks.scattered(topology):
+        return jnp.stack(listing.geoms(topology, index))
+    table = jnp.asarray([*pair_table.candidate_geoms(topology), (0, 0)], jnp.int32)
+    return jnp.moveaxis(table[index], -1, 0)
 
 
 @jax.jit
 def detect_contacts(model: Model, state: State) -> PointPairContactInfo:
     """The same record for the state's own pose, without a step: touching shapes only, forces and speeds zero."""
     links, _, _ = link_poses(model, normalize(model, state.q), state.kinematic_position, state.kinematic_quaternion)
-    candidates = detect(model, links)
-    contacts = select(model, candidates, candidates.gap, candidates.gap <= 0)
-    return reports.pose_report(model, contacts, links.origin, pair_table.candidate_geoms(model.topology))
+    if tree_blocks.scattered(model.topology):
+        contacts, _ = select_listed(model, links, None, model.dt, speculative=False)
+    else:
+        candidates = detect(model, links)
+        contacts = select(model, candidates, candidates.gap, candidates.gap <= 0)
+    return reports.pose_report(model, contacts, links.origin, _contact_geoms(model, contacts.index))
 
 
 @jax.jit

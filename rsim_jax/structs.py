@@ -348,6 +348,17 @@ class Links:
 Links = record(Links)
 
 
+class LinkVelocity:
+    """Velocity field of every link: at point p it is linear + angular x (p - reference); world axes."""
+
+    angular: Float[Array, "3 nlink N"]
+    linear: Float[Array, "3 nlink N"]
+    reference: Float[Array, "3 nlink N"]  # relative to the origin
+
+
+LinkVelocity = record(LinkVelocity)
+
+
 class Candidates:
     """Closest points of every candidate (pair, feature); C of them, ordered by pair, then feature."""
 
@@ -373,7 +384,9 @@ class Contacts:
     static_friction: Float[Array, "K N"]
     static_friction_velocity: Float[Array, "K N"]
     surface_velocity: Float[Array, "3 K N"]  # of B relative to A beyond what qd explains, world axes
+    # which dofs move the two sides: dense rows know it of every dof, scattered scenes look it up by link
     side: Float[Array, "nv K N"]  # +1 where the dof moves B only, -1 where A only, 0 where both or neither
+    links: Int[Array, "2 K N"]  # links of A and B, -1 when inactive; one of `side` and `links` is empty
     overflow: Bool[Array, " N"]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from rsim_jax.collision.many_bodies import select_listed
 from rsim_jax.collision.narrow_phase import detect
 from rsim_jax.collision.selection import select
 
-__all__ = ["detect", "select"]
+__all__ = ["detect", "select", "select_listed"]

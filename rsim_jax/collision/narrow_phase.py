@@ -70,6 +70,12 @@ def detect(model: Model, links: Links) -> Candidates:
     return Candidates(point, normal, fence(distance - take(model.pair_margin, candidate_pairs(topology))))
 
 
+def closest(poses: GeomPoses, group: Group) -> Contact:
+    """Closest points of the pairs of one family, whatever its shapes are called by."""
+    finish, cores = next((finish, cores) for finish, cores in _FINISHES if group.name in cores)
+    return finish(poses, [group], [cores[group.name](poses, group)])
+
+
 def _groups(topology: Topology) -> list[Group]:
     families = pair_families(topology)
     groups = []

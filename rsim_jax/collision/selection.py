@@ -41,7 +41,8 @@ def select(model: Model, candidates: Candidates, urgency: jax.Array, reach: jax.
     active = np.arange(slots)[:, None] < available
     geometry = [candidates.point, candidates.normal, candidates.gap[None]]
     point, normal, gap = (_filled(look_up(x, tuple(range(count)), chosen), active) for x in geometry)
-    parameters = _filled(look_up(*_pair_values(model), chosen), active)
+    starts = _starts(candidate_pairs(topology))
+    parameters = _filled(look_up(material_values(model), starts, chosen), active)
     return Contacts(
         index=jnp.where(active, chosen, -1),
         active=active,
@@ -55,6 +56,7 @@ def select(model: Model, candidates: Candidates, urgency: jax.Array, reach: jax.
         static_friction_velocity=parameters[4],
         surface_velocity=parameters[5:8],
         side=_sides(topology, chosen, active, dtype),
+        links=jnp.zeros((2, 0, worlds), jnp.int32),
         overflow=available > slots,
     )
 
@@ -63,12 +65,12 @@ def _filled(values: jax.Array, active: jax.Array) -> jax.Array:
     return fence(jnp.where(active, values, 0))
 
 
-def _pair_values(model: Model) -> tuple[jax.Array, tuple[int, ...]]:
-    """Material and surface velocity of every pair (8, npair, W), and its first candidate."""
+def material_values(model: Model) -> jax.Array:
+    """Material and surface velocity of every pair (8, npair, W)."""
     pairs = model.topology.pair_geoms
     of_a, of_b = (take(model.geom_surface_velocity, tuple(pair[k] for pair in pairs)) for k in (0, 1))
     velocity = of_b - of_a
-    values = stack(
+    return stack(
         [
             model.pair_friction,
             model.pair_restitution,
@@ -78,7 +80,6 @@ def _pair_values(model: Model) -> tuple[jax.Array, tuple[int, ...]]:
             *(velocity[i] for i in range(3)),
         ]
     )
-    return values, _starts(candidate_pairs(model.topology))
 
 
 def _sides(topology: Topology, chosen: jax.Array, active: jax.Array, dtype: jnp.dtype) -> jax.Array:
@@ -118,5 +119,6 @@ def _none(topology: Topology, worlds: int, overflow: jax.Array, dtype: jnp.dtype
         static_friction_velocity=zero,
         surface_velocity=vector,
         side=jnp.zeros((topology.nv, *shape), dtype),
+        links=jnp.zeros((2, 0, worlds), jnp.int32),
         overflow=overflow,
     )

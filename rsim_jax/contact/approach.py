@@ -13,18 +13,7 @@ import jax.numpy as jnp
 from rsim_jax.lanes import vectors
 from rsim_jax.lanes.fence import fence
 from rsim_jax.lanes.tree import runs, take
-from rsim_jax.structs import Candidates, Contacts, record
-
-
-class LinkVelocity:
-    """Velocity field of every link: at point p it is linear + angular x (p - reference); world axes."""
-
-    angular: jax.Array  # (3, nlink, N)
-    linear: jax.Array  # (3, nlink, N)
-    reference: jax.Array  # (3, nlink, N), relative to the origin
-
-
-LinkVelocity = record(LinkVelocity)
+from rsim_jax.structs import Candidates, Contacts, LinkVelocity
 
 
 def normal_velocity(

@@ -22,6 +22,7 @@ from rsim_jax.structs import (
     Model,
     State,
     Topology,
+    record,
 )
 
 
@@ -40,7 +41,7 @@ def scalar_dofs(model: Model) -> tuple[int, ...]:
 def contact_slots(
     contacts: Contacts, axes: tuple[jax.Array, jax.Array, jax.Array], side: jax.Array, carried: jax.Array
 ) -> make.Slot:
-    """The contacts with the slot axis first; side (nv, K, N) in tree order, carried (3, K, N)."""
+    """The contacts with the slot axis first; side (width, K, N) of a row's columns, carried (3, K, N)."""
 
     def first(x: jax.Array) -> jax.Array:
         return jnp.swapaxes(x, 0, 1)
@@ -64,8 +65,25 @@ def used_slots(contacts: Contacts) -> jax.Array:
     return jnp.sum(jnp.any(contacts.active, axis=-1).astype(jnp.int32))
 
 
+class RowTrees:
+    """Where rows of a scattered scene act."""
+
+    contact: jax.Array  # (K, 2, N) trees of every contact slot; dense (K, 0, N)
+    count: int  # static: trees, 0 when dense
+    scalar: tuple[tuple[int, int], ...]  # static: the two trees of every one-dimensional row
+
+
+RowTrees = record(RowTrees, static=("count", "scalar"))
+
+
 def row_system(
-    model: Model, state: State, contact: jax.Array, used: jax.Array, whitened_dofs: jax.Array, free: jax.Array
+    model: Model,
+    state: State,
+    contact: jax.Array,
+    trees: RowTrees,
+    used: jax.Array,
+    whitened_dofs: jax.Array,
+    free: jax.Array,
 ) -> tuple[RowSystem, jax.Array, jax.Array]:
     """(system, sign, gap): everything the sweep needs, and the acting stop of every limited joint.
 
@@ -73,8 +91,9 @@ def row_system(
         model: the scene.
         state: before the step.
         contact: packed contact rows (K, ..., N).
+        trees: that they and the one-dimensional rows act on.
         used: slots in use.
-        whitened_dofs: Y of one row per scalar dof (S, nv, N), before signs.
+        whitened_dofs: Y of one row per scalar dof (S, width, N), before signs.
         free: free velocity (nv, N), public order.
     """
     topology, n = model.topology, state.q.shape[-1]
@@ -86,6 +105,7 @@ def row_system(
     zero = jnp.zeros_like(sign)
     system = RowSystem(
         contact=contact,
+        trees=trees.contact,
         used=used,
         scalar_y=scalar_y,
         scalar_c=fence(take(free, dofs) * signs),
@@ -94,6 +114,8 @@ def row_system(
         low=concatenate([zero, -bound]),
         high=concatenate([zero + jnp.inf, bound]),
         tolerance=model.tolerance,
+        tree_count=trees.count,
+        scalar_trees=trees.scalar,
     )
     return system, sign, gap
 
@@ -117,7 +139,8 @@ def warm_start(
     old = state.rows
     world = to_world(frame(old.normal[:, :slots]), old.impulse[:, :slots])
     point = fence(old.point[:, :slots] + (state.origin - origin)[:, None])
-    contact = make.previous_impulse(contacts, axes, impact, old.index[:slots], point, world)
+    previous = make.listed_impulse if contacts.links.shape[1] else make.previous_impulse
+    contact = previous(contacts, axes, impact, old.index[:slots], point, world)
     # a limit's impulse is kept while the same stop is the nearer one: its sign is that of the old row's normal slot
     scalar = old.impulse[2, slots:]
     same = old.normal[2, slots : slots + limits] == limit_sign

@@ -17,17 +17,16 @@ from rsim_jax.lanes import vectors
 from rsim_jax.structs import Contacts, Model, PointPair, PointPairContactInfo, State
 
 
-def step_report(model: Model, state: State, geoms: tuple[tuple[int, int], ...]) -> PointPairContactInfo:
-    """The contacts of the last step; `geoms` = (geom a, geom b) of every candidate."""
+def step_report(model: Model, state: State, geoms: jax.Array) -> PointPairContactInfo:
+    """The contacts of the last step; `geoms` (2, K, N) of every slot."""
     rows, slots = state.rows, model.topology.max_contacts
-    index, gap, normal = rows.index[:slots], rows.gap[:slots], rows.normal[:, :slots]
+    gap, normal = rows.gap[:slots], rows.normal[:, :slots]
     impulse, velocity = rows.impulse[:, :slots], rows.velocity[:, :slots]
     loaded = impulse[2] > 0
     valid = rows.active[:slots] & ((gap <= 0) | loaded)
     return _record(
         model,
         geoms,
-        index,
         valid,
         speculative=valid & (gap > 0),
         point=rows.point[:, :slots] + state.origin[:, None],
@@ -39,15 +38,12 @@ def step_report(model: Model, state: State, geoms: tuple[tuple[int, int], ...]) 
     )
 
 
-def pose_report(
-    model: Model, contacts: Contacts, origin: jax.Array, geoms: tuple[tuple[int, int], ...]
-) -> PointPairContactInfo:
+def pose_report(model: Model, contacts: Contacts, origin: jax.Array, geoms: jax.Array) -> PointPairContactInfo:
     """The touching candidates of a pose, without forces or velocities."""
     zero = jnp.zeros_like(contacts.gap)
     return _record(
         model,
         geoms,
-        contacts.index,
         contacts.active,
         speculative=jnp.zeros_like(contacts.active),
         point=contacts.point + origin[:, None],
@@ -59,10 +55,10 @@ def pose_report(
     )
 
 
-def _record(model, geoms, index, valid, *, speculative, point, normal, gap, force, separation, slip):
-    topology = model.topology
-    ids = [_look_up([pair[side] for pair in geoms], index, valid) for side in (0, 1)]
-    bodies = [_look_up([topology.geom_body[pair[side]] for pair in geoms], index, valid) for side in (0, 1)]
+def _record(model, geoms, valid, *, speculative, point, normal, gap, force, separation, slip):
+    owner = jnp.asarray([*model.topology.geom_body, 0], jnp.int32)
+    ids = [jnp.where(valid, geom, -1) for geom in geoms]
+    bodies = [jnp.where(valid, owner[geom], -1) for geom in geoms]
 
     def shown(x: jax.Array) -> jax.Array:
         return jnp.where(valid, x, 0)
@@ -86,12 +82,6 @@ def _record(model, geoms, index, valid, *, speculative, point, normal, gap, forc
             depth=shown(depth),
         ),
     )
-
-
-def _look_up(table: list[int], index: jax.Array, valid: jax.Array) -> jax.Array:
-    if not table:
-        return jnp.full(index.shape, -1, jnp.int32)
-    return jnp.where(valid, jnp.asarray(table, jnp.int32)[jnp.maximum(index, 0)], -1)
 
 
 def net_force(model: Model, report: PointPairContactInfo) -> jax.Array:

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 
 from rsim_jax.contact.frames import to_frame
 from rsim_jax.contact.system import dot_rows, pack_contact
-from rsim_jax.lanes import vectors
+from rsim_jax.lanes import vectors, windows
 from rsim_jax.lanes.fence import fence, stack
 from rsim_jax.lanes.tree import take
 from rsim_jax.structs import Contacts, Model, record
@@ -176,6 +176,24 @@ def previous_impulse(
         same = (contacts.index == old_index[j]) & (contacts.index >= 0) & near & ~impact
         found = [jnp.where(same, old_impulse[k, j], found[k]) for k in range(3)]
     return to_frame(axes, stack(found))
+
+
+def listed_impulse(
+    contacts: Contacts,
+    axes: tuple[jax.Array, jax.Array, jax.Array],
+    impact: jax.Array,
+    old_index: jax.Array,
+    old_point: jax.Array,
+    old_impulse: jax.Array,
+) -> jax.Array:
+    """`previous_impulse` where many slots are used and their indices rise: the old slot is found by halving."""
+    last = jnp.iinfo(jnp.int32).max
+    slot = windows.find(jnp.where(old_index < 0, last, old_index), contacts.index)
+    known = slot < old_index.shape[0]
+    old = windows.pick(jnp.concatenate([old_point, old_impulse]), slot)
+    offset = fence(contacts.point - old[:3])
+    same = known & contacts.active & (vectors.dot(offset, offset) < WARM_DISTANCE**2) & ~impact
+    return to_frame(axes, fence(jnp.where(same, old[3:], 0)))
 
 
 WARM_DISTANCE = 0.01  # m

@@ -20,13 +20,23 @@ A world whose visits changed no row's velocity by the tolerance in a pair stops;
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from rsim_jax.contact.system import Impulses, RowSystem, dot_rows, unpack_contact, velocity_change
+from rsim_jax.contact.system import (
+    Impulses,
+    RowSystem,
+    by_world,
+    dot_rows,
+    part,
+    scalar_part,
+    unpack_contact,
+    velocity_change,
+    with_part,
+    with_scalar_part,
+)
 from rsim_jax.contact.visit import exact_contact, reciprocal
 from rsim_jax.lanes.fence import fence, stack
 from rsim_jax.lanes.tree import total
@@ -36,7 +46,7 @@ INDEPENDENT = 0.1  # least sine squared of the angle between two differences tha
 NOISE = 64.0  # changes below this many roundings of the impulses are not extrapolated
 ROLLED_SCALARS = 48  # scalar rows beyond which a sweep loops over them instead of writing them out
 
-Carry = tuple[jax.Array, jax.Array, jax.Array]  # contact impulses (K, 3, N), scalar ones (S, N), dz (nv, N)
+Carry = tuple[jax.Array, jax.Array, jax.Array]  # contact impulses (K, 3, N), scalar ones (S, N), dz
 Pair = tuple[jax.Array, jax.Array]  # contact (K, 3, N), scalar (S, N)
 Past = tuple[Carry, Pair]  # (y, f) of a pair of sweeps
 
@@ -77,19 +87,29 @@ def _pairs(system: RowSystem, carry: Carry, pair: Callable[[Carry], Carry], coun
         still = lax.cond(stops, lambda: running & _moving(system, roots, f), lambda: running)
         steps = _step_lengths(roots, (y, f), past[1], before[1], k)
         g, h = (jnp.where((k < count - 1) & still, step, 0) for step in steps)
-        ahead = tuple(a - g * (a - b) - h * (b - c) for a, b, c in zip(y, past[0], before[0], strict=True))
+        ahead = _ahead(system, (g, h), y, past[0], before[0])
         # a world that has stopped keeps what it had
-        ahead, end = lax.cond(stops, lambda: _keep(running, (ahead, y), (x, x)), lambda: (ahead, y))
+        ahead, end = lax.cond(
+            stops, lambda: (_keep(system, running, ahead, x), _keep(system, running, y, x)), lambda: (ahead, y)
+        )
         return k + 1, ahead, (y, f), past, still, end
 
     zero = tuple(jnp.zeros_like(part) for part in carry[:2])
-    running = jnp.ones((carry[2].shape[-1],), bool)
+    running = jnp.ones((system.worlds,), bool)
     start = (jnp.zeros((), jnp.int32), carry, (carry, zero), (carry, zero), running, carry)
     return lax.while_loop(unfinished, body, start)[5]
 
 
-def _keep(running: jax.Array, new: Any, old: Any) -> Any:
-    return jax.tree.map(lambda a, b: jnp.where(running, a, b), new, old)
+def _ahead(system: RowSystem, steps: tuple[jax.Array, jax.Array], y: Carry, past: Carry, before: Carry) -> Carry:
+    """y - g (y - y') - h (y' - y")."""
+    in_dz = tuple(by_world(system, step) for step in steps)
+    factors = (steps, steps, in_dz)
+    return tuple(a - g * (a - b) - h * (b - c) for (g, h), a, b, c in zip(factors, y, past, before, strict=True))
+
+
+def _keep(system: RowSystem, running: jax.Array, new: Carry, old: Carry) -> Carry:
+    masks = (running, running, by_world(system, running))
+    return tuple(jnp.where(mask, a, b) for mask, a, b in zip(masks, new, old, strict=True))
 
 
 def _block_roots(system: RowSystem) -> Pair:
@@ -151,19 +171,21 @@ def _contact_visits(system, contact, dz, slip_rule, backward):
         # which slot is the last depends on the whole block.
         k = jnp.where(backward == 1, used - 1 - i, i)
         row, lam = (fence(lax.dynamic_index_in_dim(x, k, keepdims=False)) for x in (system.contact, contact))
-        y, c, target, mu, block, inverse = unpack_contact(row, system.nv)
+        trees = lax.dynamic_index_in_dim(system.trees, k, keepdims=False)
+        y, c, target, mu, block, inverse = unpack_contact(row, system.width)
+        here = part(dz, trees)
         xx, yy, zz, xy, xz, yz = (block[e] for e in range(6))
         cc = stack(
             [
-                dot_rows(y[0], dz) + c[0] - (xx * lam[0] + xy * lam[1] + xz * lam[2]),
-                dot_rows(y[1], dz) + c[1] - (xy * lam[0] + yy * lam[1] + yz * lam[2]),
-                dot_rows(y[2], dz) + (c[2] - target) - (xz * lam[0] + yz * lam[1] + zz * lam[2]),
+                dot_rows(y[0], here) + c[0] - (xx * lam[0] + xy * lam[1] + xz * lam[2]),
+                dot_rows(y[1], here) + c[1] - (xy * lam[0] + yy * lam[1] + yz * lam[2]),
+                dot_rows(y[2], here) + (c[2] - target) - (xz * lam[0] + yz * lam[1] + zz * lam[2]),
             ]
         )
         new = exact_contact(cc, mu, block, inverse, slip_rule)
         change = [new[r] - lam[r] for r in range(3)]
-        dz = dz + y[0] * change[0] + y[1] * change[1] + y[2] * change[2]
-        return lax.dynamic_update_index_in_dim(contact, new, k, 0), dz
+        moved = here + y[0] * change[0] + y[1] * change[1] + y[2] * change[2]
+        return lax.dynamic_update_index_in_dim(contact, new, k, 0), with_part(dz, trees, moved)
 
     return lax.fori_loop(0, used, visit, (contact, dz))
 
@@ -172,21 +194,22 @@ def _scalar_visits(system, inverse, scalar, dz):
     """Visit the one-dimensional rows in order."""
     count = scalar.shape[0]
 
-    def visit(s, lam, dz):
-        y = system.scalar_y[s]
-        error = dot_rows(y, dz) + system.scalar_c[s] - system.scalar_target[s]
+    def visit(s, lam, dz, trees):
+        y, here = system.scalar_y[s], scalar_part(dz, trees)
+        error = dot_rows(y, here) + system.scalar_c[s] - system.scalar_target[s]
         new = fence(jnp.clip(lam - error * inverse[s], system.low[s], system.high[s]))
-        return new, fence(dz + y * (new - lam))
+        return new, with_scalar_part(dz, trees, fence(here + y * (new - lam)))
 
     if count > ROLLED_SCALARS:
+        table = jnp.asarray(system.scalar_trees, jnp.int32) if system.tree_count else None
 
         def rolled(i, state):
             scalar, dz = state
-            new, dz = visit(i, scalar[i], dz)
+            new, dz = visit(i, scalar[i], dz, None if table is None else table[i])
             return lax.dynamic_update_index_in_dim(scalar, new, i, 0), dz
 
         return lax.fori_loop(0, count, rolled, (scalar, dz))
     parts = [scalar[s] for s in range(count)]
     for s in range(count):
-        parts[s], dz = visit(s, parts[s], dz)
+        parts[s], dz = visit(s, parts[s], dz, system.scalar_trees[s] if system.tree_count else None)
     return (stack(parts) if parts else scalar), dz

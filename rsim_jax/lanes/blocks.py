@@ -32,7 +32,7 @@ def padded_count(count: int, size: int) -> int:
     if jax.default_backend() != "cpu":
         return count
     blocks = -(-count // size)
-    devices = min(jax.local_device_count(), blocks)
+    devices = _devices(blocks, size)
     return -(-blocks // devices) * devices * size
 
 
@@ -55,15 +55,22 @@ def spread(x: jax.Array, total: int, size: int) -> jax.Array:
     Compiled programs are kept by the placement of their arguments, so without this a state fresh from `make_state` and
     one that a step left behind would each compile the step.
     """
-    devices = _devices(total, size)
+    devices = _devices(total // size, size)
     if devices == 1:
         return x
     worlds = (*[None] * (x.ndim - 1), "devices") if x.ndim and x.shape[-1] == total else ()
     return lax.with_sharding_constraint(x, NamedSharding(_mesh(devices), PartitionSpec(*worlds)))
 
 
-def _devices(total: int, size: int) -> int:
-    return min(jax.local_device_count(), total // size) if jax.default_backend() == "cpu" else 1
+def _devices(blocks: int, size: int) -> int:
+    """How many devices share the blocks.
+
+    Large models use all of them even for one block: XLA sums over many rows in another order in a program for one
+    device than in one for several, and a world would not have the same bits for N = 1.
+    """
+    if jax.default_backend() != "cpu":
+        return 1
+    return jax.local_device_count() if size == SMALL_BLOCK else min(jax.local_device_count(), blocks)
 
 
 def _mesh(devices: int) -> Mesh:
@@ -103,7 +110,7 @@ def map_blocks(fn: Callable[[Any, Any], Any], shared: Any, worlds: Any, size: in
 
     common = [leaf for leaf, v in zip(leaves, varied, strict=True) if not v]
     own = [split(leaf) for leaf, v in zip(leaves, varied, strict=True) if v]
-    devices = _devices(total, size)
+    devices = _devices(blocks, size)
     if devices > 1:
         worlds_of = PartitionSpec("devices")
         specs = (PartitionSpec(), worlds_of, worlds_of)

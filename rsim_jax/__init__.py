@@ -27,7 +27,7 @@ from rsim_jax.sensing.quantities import (
     mass_matrix,
     momentum,
 )
-from rsim_jax.states import apply_generalized_force, make_state, select, set_kinematic, write
+from rsim_jax.states import apply_generalized_force, make_state, select, set_kinematic, set_wire_tension, write
 from rsim_jax.structs import ContactRows, Model, PointPairContactInfo, State
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "rollout",
     "select",
     "set_kinematic",
+    "set_wire_tension",
     "solve_row",
     "solver_residual",
     "step",

@@ -16,7 +16,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from rsim_jax.collision import detect, listing, pair_table, select, select_listed
-from rsim_jax.contact import approach, problem, reports
+from rsim_jax.contact import approach, elimination, loops, problem, reports, wires
+from rsim_jax.contact.anchors import Motions
 from rsim_jax.contact.frames import frame
 from rsim_jax.contact.residual import residuals, worst
 from rsim_jax.contact.rows import Slot, contact_jacobian, contact_row
@@ -33,7 +34,7 @@ from rsim_jax.errors import Status
 from rsim_jax.lanes import blocks, quaternions
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.lanes.tree import take, total
-from rsim_jax.structs import ContactRows, Contacts, LinkVelocity, Model, PointPairContactInfo, State
+from rsim_jax.structs import ContactRows, Contacts, LinkVelocity, Model, PointPairContactInfo, State, record
 
 Force = Callable[[Model, State], jax.Array]
 CONVERGED = 1e-3  # m/s: residual above which the not-converged bit is set, whatever the tolerance
@@ -117,14 +118,20 @@ def advance_block(model: Model, state: State, ctrl: jax.Array, force_fn: Force |
     """The step of one block of worlds: free motion, contacts, rows, impulses, positions."""
     state = _sane(model, state)
     motion = free_motion(model, state, ctrl, partial(_applied, model, force_fn))
+    motion, loop = close_loops(model, state, motion)
     contacts, carried = find_contacts(model, state, motion)
-    system, limit, start = build_rows(model, state, motion, contacts, carried)
+    system, built, start = build_rows(model, state, motion, contacts, carried, loop)
     impulses = solve_rows(system, start, model.topology.sweeps, model.topology.slip_rule)
     change = velocity_change(system, impulses)
     row_velocities = velocities(system, change)
-    rows = problem.report_rows(model, contacts, system, limit, impulses, row_velocities)
+    motion = _add(model, motion, change)
+    rows = problem.report_rows(model, contacts, system, built.limit, impulses, row_velocities, built.wires)
+    if loop is not None:
+        closing = loops.impulses(loop.basis, built.shares, impulses)
+        end = loops.velocity(loop.equations, take(motion.u, structure(model.topology).dof_order))
+        rows = problem.with_loops(model, rows, loop.equations, closing, end)
     residual = residuals(system, impulses, *row_velocities)
-    return finish(model, state, motion, change, rows, residual, contacts.overflow)
+    return finish(model, state, motion, rows, residual, contacts.overflow)
 
 
 def _applied(model: Model, force_fn: Force | None, state: State) -> jax.Array:
@@ -162,36 +169,117 @@ def link_velocities(model: Model, state: State, body: Body, u: jax.Array) -> Lin
     )
 
 
-def build_rows(model: Model, state: State, motion: FreeMotion, contacts: Contacts, carried: jax.Array):
-    """(RowSystem, (sign, gap) of the limit rows, Impulses to start from)."""
+class Loop:
+    """The loop equations of a step, once eliminated."""
+
+    equations: loops.Loops
+    basis: elimination.Basis
+
+
+Loop = record(Loop)
+
+
+def close_loops(model: Model, state: State, motion: FreeMotion) -> tuple[FreeMotion, Loop | None]:
+    """The free motion that keeps pins, welds, equalities and rods, and their equations; None where there are none."""
+    if model.topology.nloop == 0:
+        return motion, None
+    body, tree = motion.body, structure(model.topology)
+    equations = loops.loop_equations(model, state, _motions(model, body), body.links)
+    wish = fence(equations.target - loops.velocity(equations, take(motion.u, tree.dof_order)))
+    basis = elimination.eliminate(algebra(tree).whiten(tree, body.factor, equations.jacobian), wish)
+    return _add(model, motion, elimination.change(basis)), Loop(equations, basis)
+
+
+def _motions(model: Model, body: Body) -> Motions:
+    tree, subspace = structure(model.topology), body.subspace
+    return Motions(subspace.angular, subspace.linear, take(subspace.tree_origin, tree.dof_tree), dofs=tree.dof_order)
+
+
+def _add(model: Model, motion: FreeMotion, change: jax.Array) -> FreeMotion:
+    """The motion after a whitened change of velocity; positions move by half of it under the trapezoid rule."""
+    tree = structure(model.topology)
+    if tree_blocks.scattered(model.topology):
+        change = tree_blocks.collect(model.topology, change)
+    delta = take(algebra(tree).unwhiten(tree, motion.body.factor, change), tree.dof_position)
+    moves = 0.5 * delta if model.topology.integrator == "trapezoid" else delta
+    return dataclasses.replace(motion, u=fence(motion.u + delta), rate=fence(motion.rate + moves))
+
+
+class Built:
+    """What rows know beyond the system."""
+
+    limit: tuple[jax.Array, jax.Array]  # sign and gap of the limit rows
+    wires: wires.WireRows | None
+    shares: loops.LoopShares | None
+
+
+Built = record(Built)
+
+
+class Made:
+    """Rows as they are made: packed contact rows, what the one-dimensional ones whiten to, and where they act."""
+
+    contact: jax.Array  # (K, ..., N)
+    impact: jax.Array  # (K, N)
+    trees: problem.RowTrees
+    scalar: jax.Array  # (S, width, N)
+    wires: wires.WireRows | None = None
+    shares: jax.Array | None = None  # (K, 3, E, N) of the loop space
+
+
+Made = record(Made)
+
+
+def build_rows(
+    model: Model, state: State, motion: FreeMotion, contacts: Contacts, carried: jax.Array, loop: Loop | None = None
+):
+    """(RowSystem, Built, Impulses to start from)."""
     axes, used = frame(contacts.normal), problem.used_slots(contacts)
-    make = _scattered_rows if tree_blocks.scattered(model.topology) else _dense_rows
-    rows, impact, trees, whitened_dofs = make(model, state, motion, contacts, axes, carried)
-    system, sign, gap = problem.row_system(model, state, rows, trees, used, whitened_dofs, motion.u)
-    begin = problem.warm_start(model, state, contacts, axes, impact, sign, motion.body.links.origin)
-    return system, (sign, gap), begin
+    if tree_blocks.scattered(model.topology):
+        made = _scattered_rows(model, state, motion, contacts, axes, carried)
+    else:
+        made = _dense_rows(model, state, motion, contacts, axes, carried, loop)
+    basis = None if loop is None else loop.basis
+    system, sign, gap, shares = problem.row_system(
+        model, state, made.contact, made.trees, used, made.scalar, motion.u, made.wires, basis
+    )
+    begin = problem.warm_start(model, state, contacts, axes, made.impact, sign, motion.body.links.origin)
+    taken = None if loop is None else loops.LoopShares(made.shares, shares)
+    return system, Built((sign, gap), made.wires, taken), begin
 
 
-def _dense_rows(model: Model, state: State, motion: FreeMotion, contacts: Contacts, axes, carried: jax.Array):
-    """(packed contact rows, impacts, trees, Y of the one-dimensional rows), with a column for every dof."""
+def _dense_rows(
+    model: Model, state: State, motion: FreeMotion, contacts: Contacts, axes, carried: jax.Array, loop: Loop | None
+) -> Made:
+    """Rows with a column for every dof."""
     body, tree = motion.body, structure(model.topology)
     subspace, n = body.subspace, state.q.shape[-1]
     side = jnp.take(contacts.side, jnp.asarray(tree.dof_order), axis=0) if model.nv else contacts.side
     start, free = take(state.qd, tree.dof_order), take(motion.u, tree.dof_order)
 
-    def contact(carry: None, slot: Slot) -> tuple[None, tuple[jax.Array, jax.Array]]:
+    def contact(carry: None, slot: Slot) -> tuple[None, tuple[jax.Array, ...]]:
         jacobian = contact_jacobian(slot, subspace.angular, subspace.linear, subspace.tree_origin, tree.dof_tree)
-        return carry, contact_row(model, slot, jacobian, algebra(tree).whiten(tree, body.factor, jacobian), start, free)
+        whitened = algebra(tree).whiten(tree, body.factor, jacobian)
+        if loop is None:
+            return carry, contact_row(model, slot, jacobian, whitened, start, free)
+        clear, shares = elimination.keep_clear(loop.basis, whitened)
+        return carry, (*contact_row(model, slot, jacobian, clear, start, free), shares)
 
     slots = problem.contact_slots(contacts, axes, side, carried)
-    rows, impact = scan_slots(problem.used_slots(contacts), contact, None, slots)[1]
-    whitened_dofs = algebra(tree).whiten(tree, body.factor, problem.unit_rows(model, tree.dof_order, n))
+    rows, impact, *shares = scan_slots(problem.used_slots(contacts), contact, None, slots)[1]
+    scalars, wire = problem.unit_rows(model, tree.dof_order, n), None
+    if model.topology.swept_wires:
+        wire = wires.wire_rows(model, state, _motions(model, body), body.links, start, free)
+        scalars = concatenate([scalars, wire.jacobian])
     no_trees = problem.RowTrees(jnp.zeros((contacts.gap.shape[0], 0, n), jnp.int32), 0, ())
-    return rows, impact, no_trees, whitened_dofs
+    whitened = algebra(tree).whiten(tree, body.factor, scalars)
+    return Made(rows, impact, no_trees, whitened, wire, shares[0] if shares else None)
 
 
-def _scattered_rows(model: Model, state: State, motion: FreeMotion, contacts: Contacts, axes, carried: jax.Array):
-    """The same with columns for the two trees that a row touches."""
+def _scattered_rows(
+    model: Model, state: State, motion: FreeMotion, contacts: Contacts, axes, carried: jax.Array
+) -> Made:
+    """Rows with columns for the two trees that they touch."""
     topology, tree = model.topology, structure(model.topology)
     start, free = take(state.qd, tree.dof_order), take(motion.u, tree.dof_order)
     blocks = tree_blocks.tree_blocks(topology, motion.body, start, free)
@@ -208,26 +296,20 @@ def _scattered_rows(model: Model, state: State, motion: FreeMotion, contacts: Co
     rows, impact = scan_slots(problem.used_slots(contacts), contact, None, (slots, trees))[1]
     whitened_dofs, scalar = tree_blocks.unit_rows(blocks, topology, problem.scalar_dofs(model))
     count = tree_blocks.tree_layout(topology).count
-    return rows, impact, problem.RowTrees(trees, count, scalar), whitened_dofs
+    return Made(rows, impact, problem.RowTrees(trees, count, scalar), whitened_dofs)
 
 
 def finish(
     model: Model,
     state: State,
     motion: FreeMotion,
-    change: jax.Array,
     rows: ContactRows,
     residual: jax.Array,
     overflow: jax.Array,
 ) -> State:
-    """Add the impulses to the free velocity, move, set status bits; worlds that are not finite stay where they were."""
-    tree = structure(model.topology)
-    if tree_blocks.scattered(model.topology):
-        change = tree_blocks.collect(model.topology, change)
-    delta = take(algebra(tree).unwhiten(tree, motion.body.factor, change), tree.dof_position)
-    qd = fence(motion.u + delta)
-    moves = 0.5 * delta if model.topology.integrator == "trapezoid" else delta
-    q = advance(model, state.q, fence(motion.rate + moves), model.dt)
+    """Move with the step's final motion, set status bits; worlds that are not finite stay where they were."""
+    qd = motion.u
+    q = advance(model, state.q, motion.rate, model.dt)
     finite = _finite(q, qd, residual, rows.velocity, rows.impulse) & (state.status & Status.NOT_FINITE == 0)
     limit = jnp.maximum(model.tolerance, CONVERGED).astype(q.dtype)
     converged = worst([residual]) <= limit
@@ -321,9 +403,12 @@ def solver_residual(model: Model, state: State) -> jax.Array:
     return state.residual
 
 
+@jax.jit
 def wire_tension(model: Model, state: State) -> jax.Array:
-    """(nwire, N) tension of every wire, N; scenes have no wires yet, so nwire is 0."""
-    return jnp.zeros((0, state.q.shape[-1]), model.dtype)
+    """(nwire, N) tension of every wire in the last step, N; positive pulls, negative pushes."""
+    impulse = state.rows.impulse[2]
+    found = [sign * impulse[row] for row, sign in problem.wire_rows_of(model.topology)]
+    return jnp.stack(found) / model.dt if found else impulse[:0]
 
 
 @partial(jax.jit, static_argnums=(2, 3))

@@ -73,6 +73,7 @@ def make_state(model: Model, num_worlds: int, keyframe: str | None = None) -> St
         kinematic_quaternion=spread(model.kinematic_quaternion[..., 0]),
         kinematic_velocity=spread(model.kinematic_default_velocity[..., 0]),
         kinematic_angular_velocity=spread(model.kinematic_default_angular_velocity[..., 0]),
+        wire_force=jnp.zeros((topology.nwire, num_worlds), dtype),
     )
 
 
@@ -185,6 +186,24 @@ def set_kinematic(
             columns = quaternions.normalize(columns) if rows == 4 else columns
             new[field] = getattr(state, field).at[:, k].set(columns)
     return dataclasses.replace(state, **new)
+
+
+def set_wire_tension(model: Model, state: State, wire: int | str, tension: object) -> State:
+    """Tension of a custom wire, N, () or (N,): positive pulls, negative pushes; it acts in every step until changed.
+
+    Raises:
+        ValueError: for a wire that does not exist or is not custom, or a wrong shape.
+    """
+    topology, count = model.topology, state.q.shape[-1]
+    wire = model.wire_id(wire) if isinstance(wire, str) else wire
+    if not 0 <= wire < topology.nwire:
+        raise ValueError(f"wire {wire} does not exist; there are {topology.nwire}")
+    if topology.wire_kind[wire] != "custom":
+        raise ValueError(f"wire {wire} is {topology.wire_kind[wire]}; only the tension of a custom wire can be set")
+    tension = jnp.asarray(tension, state.wire_force.dtype)
+    if tension.shape not in ((), (count,)):
+        raise ValueError(f"tension has shape {tension.shape}; expected () or ({count},)")
+    return state.replace(wire_force=state.wire_force.at[wire].set(tension))
 
 
 def apply_generalized_force(model: Model, state: State, tau: object) -> State:

@@ -24,7 +24,7 @@ FREE, BALL, SLIDE, HINGE = 0, 1, 2, 3  # joint types, numbered as MuJoCo does
 POSITION_WIDTHS, VELOCITY_WIDTHS = (7, 4, 1, 1), (6, 3, 1, 1)  # entries in q and qd by joint type
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)  # geom types, numbered as MuJoCo does
 
-CONTACT, JOINT_LIMIT, JOINT_FRICTION = 0, 1, 2  # ContactRows.kind
+CONTACT, JOINT_LIMIT, JOINT_FRICTION, EQUALITY, PIN, WIRE = range(6)  # ContactRows.kind
 
 
 def record(cls: type, static: tuple[str, ...] = ()) -> type:
@@ -73,8 +73,20 @@ class Topology:
     integrator: str  # "semi_implicit" | "trapezoid" | "rk4"
     source: str  # file name, for messages
     joint_sprung: tuple[bool, ...] = ()  # ball and free joints with a spring (hinges and slides may always have one)
+    joint_velocity_limited: tuple[bool, ...] = ()  # hinge and slide only: has a limit row even without a range
+    # pins hold two points together, welds (a pin that also holds the rotation) two frames: bodies (a, b)
+    pin_bodies: tuple[tuple[int, int], ...] = ()
+    pin_welds: tuple[bool, ...] = ()
+    equality_joints: tuple[tuple[int, int], ...] = ()  # (joint, the joint it follows or -1)
+    # wires between a point of body a and one of body b
+    wire_names: tuple[str, ...] = ()
+    wire_bodies: tuple[tuple[int, int], ...] = ()
+    wire_kind: tuple[str, ...] = ()  # "stiff" | "compliant" | "custom"
+    wire_resist: tuple[str, ...] = ()  # "stretch" | "compression" | "both"
 
     def __post_init__(self) -> None:
+        if not self.joint_velocity_limited:
+            object.__setattr__(self, "joint_velocity_limited", (False,) * len(self.joint_type))
         if not self.joint_sprung:
             object.__setattr__(self, "joint_sprung", (False,) * len(self.joint_type))
 
@@ -132,11 +144,46 @@ class Topology:
 
     @property
     def limited_joints(self) -> tuple[int, ...]:
-        return tuple(j for j, limited in enumerate(self.joint_limited) if limited)
+        """Joints with a limit row: of position, velocity or both."""
+        limits = zip(self.joint_limited, self.joint_velocity_limited, strict=True)
+        return tuple(j for j, limited in enumerate(limits) if any(limited))
 
     @property
     def friction_dofs(self) -> tuple[int, ...]:
         return tuple(i for i, has in enumerate(self.dof_friction) if has)
+
+    @property
+    def npin(self) -> int:
+        return len(self.pin_bodies)
+
+    @property
+    def nequality(self) -> int:
+        return len(self.equality_joints)
+
+    @property
+    def nwire(self) -> int:
+        return len(self.wire_kind)
+
+    @property
+    def welds(self) -> tuple[int, ...]:
+        """The pins that are welds."""
+        return tuple(p for p, weld in enumerate(self.pin_welds) if weld)
+
+    @property
+    def rods(self) -> tuple[int, ...]:
+        """Wires that hold their length both ways: loop constraints like pins."""
+        kinds = enumerate(zip(self.wire_kind, self.wire_resist, strict=True))
+        return tuple(w for w, kind in kinds if kind == ("stiff", "both"))
+
+    @property
+    def swept_wires(self) -> tuple[int, ...]:
+        """Wires with a row in the sweep: all that are no rods."""
+        return tuple(w for w in range(self.nwire) if w not in self.rods)
+
+    @property
+    def nloop(self) -> int:
+        """Scalar loop equations: three a pin, three more a weld, one an equality or rod."""
+        return 3 * (self.npin + len(self.welds)) + self.nequality + len(self.rods)
 
 
 def _starts(types: tuple[int, ...], widths: tuple[int, ...]) -> tuple[int, ...]:
@@ -176,6 +223,7 @@ class Model:
     joint_range: Float[Array, "2 njnt W"]
     joint_margin: Float[Array, "njnt 1"]  # distance from the limit at which it acts
     joint_force_range: Float[Array, "2 nv 1"]  # limit on the sum of actuator forces, +-inf when unlimited
+    joint_velocity_limit: Float[Array, "nv W"]  # m/s or rad/s, inf when unlimited
     # actuators: force = gain ctrl + bias . (1, length, velocity), length = gear q
     actuator_gain: Float[Array, "nu W"]
     actuator_bias: Float[Array, "3 nu W"]
@@ -199,6 +247,14 @@ class Model:
     pair_margin: Float[Array, "npair 1"]  # the surfaces touch this far apart (MJCF margin - gap), m
     # which pairs take their friction from the two geoms (1) or carry their own (0); who wins by priority
     pair_from_geoms: Int[Array, "npair 1"]  # 0 own value, 1 element-wise max, 2 geom a alone, 3 geom b alone
+    # loops and wires: anchors in the link frames of the two bodies
+    pin_anchor: Float[Array, "3 2 npin 1"]
+    pin_rotation: Float[Array, "3 3 npin 1"]  # of link b in link a, held by welds
+    equality_coefficients: Float[Array, "5 nequality 1"]  # q - ref = sum of c_k (q of the followed joint - its ref)^k
+    wire_anchor: Float[Array, "3 2 nwire 1"]
+    wire_length: Float[Array, "nwire W"]  # m, at rest
+    wire_stiffness: Float[Array, "nwire W"]  # N/m, compliant wires
+    wire_damping: Float[Array, "nwire W"]  # N s/m
     # sites and keyframes
     site_offset: Float[Array, "3 nsite 1"]
     site_rotation: Float[Array, "3 3 nsite 1"]
@@ -268,6 +324,9 @@ class Model:
     def site_id(self, name: str) -> int:
         return _index("site", self.topology.site_names, name)
 
+    def wire_id(self, name: str) -> int:
+        return _index("wire", self.topology.wire_names, name)
+
     def replace(self, **leaves: Any) -> Model:
         """A copy with new public leaves, shared (last axis 1) or per world (last axis N); derived ones follow.
 
@@ -289,15 +348,18 @@ Model = record(Model, static=("topology",))
 
 
 class ContactRows:
-    """All rows of the last step: max_contacts contact rows, then joint limits, then joint friction; R rows in all.
+    """All rows of the last step: max_contacts contact rows, joint limits, joint friction, wires, loops; R rows in all.
 
     Contact rows use the contact frame (x, y, z = normal from A to B), see `contact/frames.py`; one-dimensional rows
-    use component z. Geometry is of the start of the step, impulses and velocities of its end. Inactive rows are zero
-    with index -1. What the next step needs for its warm start is read from here.
+    use component z. A wire's normal is the direction in which a positive impulse pushes body B: towards A if it
+    pulls. Loops are one PIN row a pin (world axes), a second one for the rotation of each weld, one EQUALITY row a
+    joint equality and one WIRE row a rod; their gap is the size of the error, their target is not kept. Geometry is
+    of the start of the step, impulses and velocities of its end. Inactive rows are zero with index -1. What the next
+    step needs for its warm start is read from here.
     """
 
-    kind: tuple[int, ...]  # static: CONTACT, JOINT_LIMIT or JOINT_FRICTION of every row
-    index: Int[Array, "R N"]  # candidate (contact), joint (limit), dof (friction); -1 when inactive
+    kind: tuple[int, ...]  # static: CONTACT, JOINT_LIMIT, JOINT_FRICTION, EQUALITY, PIN or WIRE of every row
+    index: Int[Array, "R N"]  # candidate (contact), joint (limit), dof (friction), own number (loops, wires); or -1
     active: Bool[Array, "R N"]
     point: Float[Array, "3 R N"]  # midpoint of the witness points, relative to the origin of its step
     normal: Float[Array, "3 R N"]  # world axes, from A to B
@@ -328,6 +390,7 @@ class State:
     kinematic_quaternion: Float[Array, "4 nkin N"]
     kinematic_velocity: Float[Array, "3 nkin N"]
     kinematic_angular_velocity: Float[Array, "3 nkin N"]
+    wire_force: Float[Array, "nwire N"]  # N, tension of custom wires, positive pulls; kept until changed
 
     def replace(self, **fields: Any) -> State:
         """A copy with new fields, for example `state.replace(q=...)`; the next step uses them."""

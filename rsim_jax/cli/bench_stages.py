@@ -61,23 +61,23 @@ def _free(model: Model, state: State, ctrl: jax.Array) -> Any:
 
 
 def _collision(model: Model, state: State, ctrl: jax.Array) -> Any:
-    motion = _free(model, state, ctrl)
-    return motion, detect(model, motion.body.links)
+    motion, loop = pipeline.close_loops(model, state, _free(model, state, ctrl))
+    return motion, loop, detect(model, motion.body.links)
 
 
 def _selection(model: Model, state: State, ctrl: jax.Array) -> Any:
-    motion = _free(model, state, ctrl)
-    return motion, pipeline.find_contacts(model, state, motion)
+    motion, loop = pipeline.close_loops(model, state, _free(model, state, ctrl))
+    return motion, loop, pipeline.find_contacts(model, state, motion)
 
 
 def _rows(model: Model, state: State, ctrl: jax.Array) -> Any:
-    motion, (contacts, carried) = _selection(model, state, ctrl)
-    return motion, contacts, pipeline.build_rows(model, state, motion, contacts, carried)
+    motion, loop, (contacts, carried) = _selection(model, state, ctrl)
+    return motion, loop, contacts, pipeline.build_rows(model, state, motion, contacts, carried, loop)
 
 
 def _sweeps(model: Model, state: State, ctrl: jax.Array, sweeps: int) -> Any:
-    motion, contacts, (system, geometry, start) = _rows(model, state, ctrl)
-    return motion, contacts, geometry, solve_rows(system, start, sweeps, model.topology.slip_rule)
+    motion, loop, contacts, (system, built, start) = _rows(model, state, ctrl)
+    return motion, loop, contacts, built, solve_rows(system, start, sweeps, model.topology.slip_rule)
 
 
 def cuts(sweeps: int) -> dict[str, Cut]:

@@ -1,6 +1,6 @@
 """Bring a step's rows together, and take them apart again.
 
-Order of the rows everywhere: contacts, joint limits, joint friction.
+Order of the rows everywhere: contacts, joint limits, joint friction, wires; in reports the loops follow.
 """
 
 from __future__ import annotations
@@ -8,15 +8,23 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from rsim_jax.contact import loops as closed
 from rsim_jax.contact import rows as make
+from rsim_jax.contact.elimination import Basis, keep_clear
 from rsim_jax.contact.frames import frame, to_world
+from rsim_jax.contact.loops import Loops
 from rsim_jax.contact.system import Impulses, RowSystem, dot_rows
+from rsim_jax.contact.wires import WireRows, pulls
+from rsim_jax.lanes import vectors
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.lanes.tree import take
 from rsim_jax.structs import (
     CONTACT,
+    EQUALITY,
     JOINT_FRICTION,
     JOINT_LIMIT,
+    PIN,
+    WIRE,
     ContactRows,
     Contacts,
     Model,
@@ -28,12 +36,26 @@ from rsim_jax.structs import (
 
 def row_kinds(topology: Topology) -> tuple[int, ...]:
     """The kind of every row."""
-    counts = (topology.max_contacts, len(topology.limited_joints), len(topology.friction_dofs))
-    return (CONTACT,) * counts[0] + (JOINT_LIMIT,) * counts[1] + (JOINT_FRICTION,) * counts[2]
+    counts = (
+        (CONTACT, topology.max_contacts),
+        (JOINT_LIMIT, len(topology.limited_joints)),
+        (JOINT_FRICTION, len(topology.friction_dofs)),
+        (WIRE, len(topology.swept_wires)),
+        (PIN, topology.npin + len(topology.welds)),
+        (EQUALITY, topology.nequality),
+        (WIRE, len(topology.rods)),
+    )
+    return tuple(kind for kind, count in counts for _ in range(count))
+
+
+def swept_count(topology: Topology) -> int:
+    """Rows of the sweep; those behind them are loops."""
+    counts = (topology.limited_joints, topology.friction_dofs, topology.swept_wires)
+    return topology.max_contacts + sum(map(len, counts))
 
 
 def scalar_dofs(model: Model) -> tuple[int, ...]:
-    """The dof of every one-dimensional row: joint limits, then joint friction."""
+    """The dof of every joint row: joint limits, then joint friction."""
     topology = model.topology
     return tuple(topology.joint_dadr[j] for j in topology.limited_joints) + topology.friction_dofs
 
@@ -82,10 +104,12 @@ def row_system(
     contact: jax.Array,
     trees: RowTrees,
     used: jax.Array,
-    whitened_dofs: jax.Array,
+    whitened: jax.Array,
     free: jax.Array,
-) -> tuple[RowSystem, jax.Array, jax.Array]:
-    """(system, sign, gap): everything the sweep needs, and the acting stop of every limited joint.
+    wires: WireRows | None = None,
+    loop: Basis | None = None,
+) -> tuple[RowSystem, jax.Array, jax.Array, jax.Array | None]:
+    """(system, sign, gap, shares): what the sweep needs, the acting stop of every limited joint, Q' y of scalar rows.
 
     Args:
         model: the scene.
@@ -93,31 +117,45 @@ def row_system(
         contact: packed contact rows (K, ..., N).
         trees: that they and the one-dimensional rows act on.
         used: slots in use.
-        whitened_dofs: Y of one row per scalar dof (S, width, N), before signs.
+        whitened: Y of the scalar rows (S, width, N): of one dof each, before signs, then of the wires.
         free: free velocity (nv, N), public order.
+        wires: their rows, None where there are none.
+        loop: of the loop equations, None where there are none.
     """
     topology, n = model.topology, state.q.shape[-1]
     sign, gap, limit_target = make.limit_rows(model, state.q, state.qd, free)
     frictions, dofs = len(topology.friction_dofs), scalar_dofs(model)
     bound = jnp.broadcast_to(take(model.joint_friction, topology.friction_dofs) * model.dt, (frictions, n))
     signs = concatenate([sign, jnp.ones_like(bound)])
-    scalar_y = fence(whitened_dofs * signs[:, None])
     zero = jnp.zeros_like(sign)
+    c, target = [fence(take(free, dofs) * signs)], [limit_target, jnp.zeros_like(bound)]
+    low, high = [zero, -bound], [zero + jnp.inf, bound]
+    softness = jnp.zeros((0, n), free.dtype)
+    if wires is not None:
+        signs = concatenate([signs, jnp.ones_like(wires.c)])
+        for parts, more in ((c, wires.c), (target, wires.target), (low, wires.low), (high, wires.high)):
+            parts.append(more)
+        if "compliant" in topology.wire_kind:
+            softness = concatenate([jnp.zeros((len(dofs), n), free.dtype), wires.softness])
+    scalar_y, shares = fence(whitened * signs[:, None]), None
+    if loop is not None:
+        scalar_y, shares = keep_clear(loop, scalar_y)
     system = RowSystem(
         contact=contact,
         trees=trees.contact,
         used=used,
         scalar_y=scalar_y,
-        scalar_c=fence(take(free, dofs) * signs),
-        scalar_target=concatenate([limit_target, jnp.zeros_like(bound)]),
-        scalar_block=fence(dot_rows(scalar_y, scalar_y)) if dofs else zero,
-        low=concatenate([zero, -bound]),
-        high=concatenate([zero + jnp.inf, bound]),
+        scalar_c=concatenate(c),
+        scalar_target=concatenate(target),
+        scalar_block=fence(dot_rows(scalar_y, scalar_y)) if scalar_y.shape[0] else zero,
+        scalar_softness=softness,
+        low=concatenate(low),
+        high=concatenate(high),
         tolerance=model.tolerance,
         tree_count=trees.count,
         scalar_trees=trees.scalar,
     )
-    return system, sign, gap
+    return system, sign, gap, shares
 
 
 def warm_start(
@@ -132,7 +170,8 @@ def warm_start(
     """Impulses to start from: last step's where the same row still exists, else zero."""
     topology, n = model.topology, state.q.shape[-1]
     slots, limits = topology.max_contacts, len(topology.limited_joints)
-    scalars = limits + len(topology.friction_dofs)
+    rows = swept_count(topology)
+    scalars = rows - slots
     dtype = state.q.dtype
     if not topology.warm_start:
         return Impulses(jnp.zeros((slots, 3, n), dtype), jnp.zeros((scalars, n), dtype))
@@ -142,7 +181,7 @@ def warm_start(
     previous = make.listed_impulse if contacts.links.shape[1] else make.previous_impulse
     contact = previous(contacts, axes, impact, old.index[:slots], point, world)
     # a limit's impulse is kept while the same stop is the nearer one: its sign is that of the old row's normal slot
-    scalar = old.impulse[2, slots:]
+    scalar = old.impulse[2, slots:rows]
     same = old.normal[2, slots : slots + limits] == limit_sign
     scalar = concatenate([jnp.where(same, scalar[:limits], 0), scalar[limits:]])
     return Impulses(fence(jnp.swapaxes(contact, 0, 1)), scalar)
@@ -155,45 +194,83 @@ def report_rows(
     limit: tuple[jax.Array, jax.Array],
     impulses: Impulses,
     velocity: tuple[jax.Array, jax.Array],
+    wires: WireRows | None = None,
 ) -> ContactRows:
-    """The rows of the step as users see them.
+    """The rows of the sweep as users see them.
 
     `limit` = (sign, gap) of the limit rows; the sign is kept in the z component of their `normal`.
     """
     topology = model.topology
     limits, frictions = len(topology.limited_joints), len(topology.friction_dofs)
-    n = contacts.gap.shape[-1]
+    joints, n = limits + frictions, contacts.gap.shape[-1]
     dtype = contacts.gap.dtype
     active = contacts.active
-    scalar_index = jnp.asarray([*topology.limited_joints, *topology.friction_dofs], jnp.int32)
+    scalar_index = [*topology.limited_joints, *topology.friction_dofs, *topology.swept_wires]
     scalar_active = fence(impulses.scalar != 0)
-    zero = jnp.zeros((limits + frictions, n), dtype)
-    sign = concatenate([limit[0], zero[limits:]])
+    zero = jnp.zeros((len(scalar_index), n), dtype)
+    gap = concatenate([limit[1], jnp.zeros((frictions, n), dtype), *([] if wires is None else [wires.gap])])
+
+    def along_z(scalar: jax.Array) -> jax.Array:
+        return jnp.concatenate([0 * scalar[None], 0 * scalar[None], scalar[None]])
 
     def vector(contact: jax.Array, scalar: jax.Array) -> jax.Array:
-        padded = jnp.concatenate([zero[None], zero[None], scalar[None]])
-        return concatenate([jnp.where(active, contact, 0), padded], axis=1)
+        return concatenate([jnp.where(active, contact, 0), scalar], axis=1)
 
     def number(contact: jax.Array, scalar: jax.Array) -> jax.Array:
         return concatenate([jnp.where(active, contact, 0), scalar])
 
+    normal = along_z(concatenate([limit[0], zero[limits:joints]]))
+    point = jnp.zeros_like(normal)
+    if wires is not None:
+        normal, point = (concatenate(x, axis=1) for x in ([normal, wires.direction], [point, wires.point]))
+    bound = concatenate([zero[:limits], system.high[limits:joints], zero[joints:]])
+    index = jnp.broadcast_to(jnp.asarray(scalar_index, jnp.int32)[:, None], zero.shape)
     return ContactRows(
-        kind=row_kinds(topology),
+        kind=row_kinds(topology)[: swept_count(topology)],
         index=concatenate(
-            [
-                jnp.where(active, contacts.index.astype(jnp.int32), -1),
-                jnp.where(scalar_active, jnp.broadcast_to(scalar_index[:, None], zero.shape), -1),
-            ]
+            [jnp.where(active, contacts.index.astype(jnp.int32), -1), jnp.where(scalar_active, index, -1)]
         ),
         active=concatenate([active, scalar_active]),
-        point=vector(contacts.point, zero),
-        normal=vector(contacts.normal, sign),
-        gap=number(contacts.gap, concatenate([limit[1], zero[limits:]])),
+        point=vector(contacts.point, point),
+        normal=vector(contacts.normal, normal),
+        gap=number(contacts.gap, gap),
         target=number(system.target, system.scalar_target),
-        friction=number(system.friction, concatenate([zero[:limits], system.high[limits:]])),
-        impulse=vector(jnp.swapaxes(impulses.contact, 0, 1), impulses.scalar),
-        velocity=vector(jnp.swapaxes(velocity[0], 0, 1), velocity[1]),
+        friction=number(system.friction, bound),
+        impulse=vector(jnp.swapaxes(impulses.contact, 0, 1), along_z(impulses.scalar)),
+        velocity=vector(jnp.swapaxes(velocity[0], 0, 1), along_z(velocity[1])),
     )
+
+
+def with_loops(model: Model, rows: ContactRows, loop: Loops, impulse: jax.Array, velocity: jax.Array) -> ContactRows:
+    """The same with the loop rows behind; impulse and velocity (E, N) of their equations."""
+    topology = model.topology
+    welds, rods = topology.welds, topology.rods
+    numbers = jnp.asarray([*range(topology.npin), *welds, *range(topology.nequality), *rods], jnp.int32)
+    shape = (len(numbers), rows.gap.shape[-1])
+    none = jnp.zeros(shape, rows.gap.dtype)
+    error = closed.by_row(topology, loop.error)
+    normal = concatenate([jnp.zeros((3, shape[0] - len(rods), shape[1]), none.dtype), loop.direction], axis=1)
+    behind = {
+        "index": jnp.broadcast_to(numbers[:, None], shape),
+        "active": jnp.ones(shape, bool),
+        "point": loop.point,
+        "normal": normal,
+        "gap": fence(vectors.safe_norm(error)),
+        "target": none,
+        "friction": none,
+        "impulse": closed.by_row(topology, impulse),
+        "velocity": closed.by_row(topology, velocity),
+    }
+    joined = {name: jnp.concatenate([getattr(rows, name), more], axis=-2) for name, more in behind.items()}
+    return ContactRows(kind=row_kinds(topology), **joined)
+
+
+def wire_rows_of(topology: Topology) -> tuple[tuple[int, float], ...]:
+    """(row, sign) of every wire: its tension is sign times the row's impulse over dt."""
+    kinds = row_kinds(topology)
+    rows = [r for r, kind in enumerate(kinds) if kind == WIRE]
+    row_of = dict(zip((*topology.swept_wires, *topology.rods), rows, strict=True))
+    return tuple((row_of[w], 1.0 if pulls(topology, w) else -1.0) for w in range(topology.nwire))
 
 
 def unit_rows(model: Model, order: tuple[int, ...], n: int) -> jax.Array:

@@ -1,6 +1,7 @@
 """How far a row solution is from exact, in m/s, per world.
 
-    normal       |min(v_z - b, G_zz lam_z)|             (scalar rows: the same with their bounds)
+    normal       |min(v_z - b, G_zz lam_z)|             (scalar rows: the same with their bounds; soft ones with
+                 G (lam - wish), wish the impulse that the row itself asks for)
     cone         G_tt max(|lam_t| - mu lam_z, 0)
     dissipation  |min(|v_t|, G_tt mu lam_z) (v_t / |v_t| + lam_t / |lam_t|)|
 
@@ -14,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from rsim_jax.contact.system import Impulses, RowSystem
+from rsim_jax.contact.visit import reciprocal
 from rsim_jax.lanes.fence import fence, stack
 
 
@@ -39,6 +41,9 @@ def residuals(system: RowSystem, impulses: Impulses, contact: jax.Array, scalar:
     cone, dissipation = fence((cone, dissipation))
     error = scalar - system.scalar_target
     block = system.scalar_block
+    if system.soft:
+        share = fence(block * reciprocal(system.scalar_stiffness, system.scalar_stiffness))
+        error = share * system.soften(error, impulses.scalar)
     wish = jnp.clip(block * impulses.scalar - error, block * system.low, block * system.high)
     # no mobility: block = 0 and its bounds may be infinite
     bounded = jnp.where(block > 0, jnp.abs(block * impulses.scalar - wish), 0)

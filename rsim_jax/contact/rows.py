@@ -35,6 +35,7 @@ from rsim_jax.structs import Contacts, Model, record
 RESTING_SPEED = 1e-5  # m/s: slower approaches are rounding at rest, no impact, even with a threshold of 0
 MAX_BETA = 0.3  # largest share of a penetration corrected in one step
 LIMIT_CORRECTION = (1.0, 5.0)  # m/s for slides, rad/s for hinges
+FARTHEST = 1e9  # m or rad, where the stops of an unlimited joint are
 
 
 class Slot:
@@ -131,7 +132,9 @@ def beta(model: Model) -> jax.Array:
 def limit_rows(model: Model, q: jax.Array, qd: jax.Array, free: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(sign, gap, target), each (limited joints, N): the stop that the free motion of a limited joint ends nearer to.
 
-    sign +1 at the lower stop (row velocity = qd), -1 at the upper one. A stop acts ahead: b = -gap / dt.
+    sign +1 at the lower stop (row velocity = qd), -1 at the upper one. A stop acts ahead: b = -gap / dt. The velocity
+    limit bounds how fast that stop may be approached; where the stop does not act, the row guards the limit in the
+    direction of a free motion that exceeds it.
     """
     topology = model.topology
     joints = topology.limited_joints
@@ -139,8 +142,10 @@ def limit_rows(model: Model, q: jax.Array, qd: jax.Array, free: jax.Array) -> tu
     dofs = tuple(topology.joint_dadr[j] for j in joints)
     velocity, free = take(qd, dofs), take(free, dofs)
     margin = take(model.joint_margin, joints)
-    below = position - take(model.joint_range[0], joints) - margin
-    above = take(model.joint_range[1], joints) - position - margin
+    # a joint without range counts as far from either stop: infinities would spoil derivatives
+    low, high = (jnp.clip(take(model.joint_range[k], joints), -FARTHEST, FARTHEST) for k in (0, 1))
+    below = position - low - margin
+    above = high - position - margin
     # the stop that is nearer at the end of the step: in mid-range it is the one that the joint moves to
     lower = below + model.dt * free <= above - model.dt * free
     sign = jnp.where(lower, 1.0, -1.0).astype(q.dtype)
@@ -153,7 +158,11 @@ def limit_rows(model: Model, q: jax.Array, qd: jax.Array, free: jax.Array) -> tu
     approach = jnp.maximum(0, -start)
     speed = rebound(model.limit_restitution, approach, 0, gap, sign * (velocity - free) / model.dt)
     bounce = jnp.where(approach * model.dt > gap, speed, 0)
-    return fence((sign, gap, jnp.where(bounce > 0, jnp.maximum(target, bounce), target)))
+    target = jnp.where(bounce > 0, jnp.maximum(target, bounce), target)
+    fastest = take(model.joint_velocity_limit, dofs)
+    speeding = (jnp.abs(free) > fastest) & (sign * free >= target)
+    target = jnp.where(speeding, -fastest, jnp.maximum(target, -fastest))
+    return fence((jnp.where(speeding, -jnp.sign(free), sign), gap, target))
 
 
 def previous_impulse(

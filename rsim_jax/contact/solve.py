@@ -1,7 +1,8 @@
 """The row solution as a function with derivatives.
 
 Forward: sweeps. Derivative: not through the sweeps but through the equations the solution satisfies. At the solution
-every row is open, sticking or slipping (a bounded scalar row: free or at a bound) and obeys F(lam; rows) = 0:
+every row is open, sticking or slipping (a bounded scalar row: free or at a bound; a free soft one has v + gamma lam
+at its target) and obeys F(lam; rows) = 0:
 
     open:   lam = 0
     stick:  v = (0, 0, b)
@@ -74,8 +75,8 @@ def _branches(system: RowSystem, solution: Impulses):
     scale = jnp.finfo(speed.dtype).eps / jnp.finfo(jnp.float64).eps
     opens = lam[:, 2] <= LOADED
     slips = ~opens & (tangent >= bound * (1 - 1e-6)) & (speed > STICK_SPEED * min(scale, 1e3))
-    free = reciprocal(system.scalar_block, system.scalar_block)
-    wish = solution.scalar - (scalar - system.scalar_target) * free
+    free = reciprocal(system.scalar_stiffness, system.scalar_stiffness)
+    wish = solution.scalar - (system.soften(scalar, solution.scalar) - system.scalar_target) * free
     held = (wish <= system.low) | (wish >= system.high) | (free == 0)
     dead = reciprocal(system.block[:, 2], system.block[:, 2]) == 0
     return jax.lax.stop_gradient((opens | dead, slips, held, wish >= system.high))
@@ -101,7 +102,7 @@ def _equations(rows: RowSystem, impulses: Impulses, branches, slip_rule: str) ->
     first = jnp.concatenate([tangential, normal[:, None]], axis=1).reshape(-1, v.shape[-1])
     bound = jnp.where(at_high, rows.high, rows.low)
     bound = jnp.where(jnp.isfinite(bound), bound, 0)
-    second = jnp.where(held, impulses.scalar - bound, scalar - rows.scalar_target)
+    second = jnp.where(held, impulses.scalar - bound, rows.soften(scalar, impulses.scalar) - rows.scalar_target)
     return jnp.concatenate([first, second])
 
 

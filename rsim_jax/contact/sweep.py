@@ -55,7 +55,7 @@ def sweep_rows(system: RowSystem, start: Impulses, sweeps: int, slip_rule: str) 
     """Impulses after at most `sweeps` sweeps from `start`."""
     if start.contact.shape[0] + start.scalar.shape[0] == 0 or sweeps == 0:
         return start
-    inverse_scalar = fence(reciprocal(system.scalar_block, system.scalar_block))
+    inverse_scalar = fence(reciprocal(system.scalar_stiffness, system.scalar_stiffness))
 
     def sweep(backward: jax.Array, carry: Carry) -> Carry:
         contact, scalar, dz = carry
@@ -197,6 +197,8 @@ def _scalar_visits(system, inverse, scalar, dz):
     def visit(s, lam, dz, trees):
         y, here = system.scalar_y[s], scalar_part(dz, trees)
         error = dot_rows(y, here) + system.scalar_c[s] - system.scalar_target[s]
+        if system.soft:
+            error = error + system.scalar_softness[s] * lam
         new = fence(jnp.clip(lam - error * inverse[s], system.low[s], system.high[s]))
         return new, with_scalar_part(dz, trees, fence(here + y * (new - lam)))
 

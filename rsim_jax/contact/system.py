@@ -41,6 +41,7 @@ class RowSystem:
     scalar_c: jax.Array  # (S, N)
     scalar_target: jax.Array  # (S, N)
     scalar_block: jax.Array  # (S, N)
+    scalar_softness: jax.Array  # (S, N) velocity that an impulse costs beyond the block; (0, N) where no row is soft
     low: jax.Array  # (S, N) bounds of the impulse
     high: jax.Array  # (S, N)
     tolerance: jax.Array  # () m/s
@@ -59,6 +60,20 @@ class RowSystem:
     @property
     def worlds(self) -> int:
         return self.contact.shape[-1]
+
+    @property
+    def soft(self) -> bool:
+        """Whether any scalar row is soft."""
+        return self.scalar_softness.shape[0] > 0
+
+    def soften(self, velocity: jax.Array, impulse: jax.Array) -> jax.Array:
+        """Scalar row velocities (S, N) plus softness times impulse: what the targets of soft rows are about."""
+        return velocity + self.scalar_softness * impulse if self.soft else velocity
+
+    @property
+    def scalar_stiffness(self) -> jax.Array:
+        """(S, N): velocity per impulse, softness included."""
+        return self.scalar_block + self.scalar_softness if self.soft else self.scalar_block
 
     def column(self, start: int, width: int) -> jax.Array:
         """(K, width, N): columns behind Y."""

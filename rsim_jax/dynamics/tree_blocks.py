@@ -45,7 +45,9 @@ class TreeLayout:
 
 
 def scattered(topology: Topology) -> bool:
-    """Whether rows are kept by tree."""
+    """Whether rows are kept by tree; never with loops or wires, whose rows join trees."""
+    if topology.nloop or topology.nwire:
+        return False
     widths = _widths(topology)
     return len(widths) > 1 and sum(widths) > 2 * max(widths) + DENSE_MARGIN
 

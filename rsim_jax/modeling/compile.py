@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -13,6 +15,7 @@ from rsim_jax.errors import ModelError
 from rsim_jax.modeling.actuators import Actuators, read_actuators
 from rsim_jax.modeling.candidates import Pairs, find_pairs
 from rsim_jax.modeling.capacity import default_max_contacts
+from rsim_jax.modeling.constraints import Constraints, constraint_leaves, read_constraints, topology_fields
 from rsim_jax.modeling.derive import merged_inertia
 from rsim_jax.modeling.links import LinkTree, build_links, in_link, rotation
 from rsim_jax.modeling.names import names
@@ -27,9 +30,15 @@ RESTITUTION_THRESHOLD, STATIC_VELOCITY = 0.01, 1e-3
 
 
 def compile_model(
-    compiled: mujoco.MjModel, refusals: Refusals, options: Options | None = None, dtype: Any = jnp.float32
+    compiled: mujoco.MjModel,
+    refusals: Refusals,
+    options: Options | None = None,
+    dtype: Any = jnp.float32,
+    *,
+    velocity_limits: Mapping[str, float] | None = None,
+    added: Constraints | None = None,
 ) -> Model:
-    """Model of a compiled MuJoCo model.
+    """Model of a compiled MuJoCo model, with velocity limits by joint name and constraints that its file cannot hold.
 
     Raises:
         ModelError: naming every element that has an effect and is not simulated.
@@ -40,7 +49,9 @@ def compile_model(
     refuse_unsupported(compiled, refusals)
     pairs = find_pairs(compiled, tree.body_link, refusals)
     actuators = read_actuators(compiled, refusals)
+    constraints = read_constraints(compiled, tree, refusals, added or Constraints())
     refusals.raise_any()
+    fastest = _velocity_limits(compiled, velocity_limits if options.velocity_limits else None)
     if not compiled.opt.timestep > 0:
         raise ModelError(f"{refusals.source}: option timestep {compiled.opt.timestep:g}: give a positive number")
     leaves = {
@@ -51,10 +62,16 @@ def compile_model(
         **_geom_leaves(compiled, tree),
         **_pair_leaves(pairs),
         **_other_leaves(compiled, tree, actuators),
+        **constraint_leaves(tree, constraints),
+        "joint_velocity_limit": fastest[compiled.dof_jntid][:, None],
     }
     arrays = {name: jax.device_put(np.asarray(value, dtype)) for name, value in leaves.items()}
     rule = jax.device_put(pairs.source[:, None].astype(np.int32))
-    topology = _topology(compiled, tree, pairs, actuators, options, refusals.source)
+    topology = dataclasses.replace(
+        _topology(compiled, tree, pairs, actuators, options, refusals.source),
+        joint_velocity_limited=tuple(bool(x) for x in np.isfinite(fastest)),
+        **topology_fields(constraints),
+    )
     model = Model(topology=topology, pair_from_geoms=rule, **arrays)
     register(model, compiled)
     return model
@@ -135,6 +152,13 @@ def _sprung(compiled: mujoco.MjModel) -> np.ndarray:
     """Ball and free joints with a spring."""
     turning = (compiled.jnt_type == BALL) | (compiled.jnt_type == FREE)
     return turning & (compiled.jnt_stiffness > 0) & (not _is_off(compiled, _OFF.mjDSBL_SPRING))
+
+
+def _velocity_limits(compiled: mujoco.MjModel, given: Mapping[str, float] | None) -> np.ndarray:
+    """(njnt,) m/s or rad/s, infinite where none is given or the joint is a ball or free joint."""
+    scalar = (compiled.jnt_type == HINGE) | (compiled.jnt_type == SLIDE)
+    limits = [(given or {}).get(name, np.inf) for name in names(compiled, "joint", compiled.njnt)]
+    return np.where(scalar, np.array(limits).reshape(-1), np.inf)
 
 
 def _dry_friction(compiled: mujoco.MjModel) -> np.ndarray:

@@ -25,6 +25,10 @@ PUBLIC: dict[str, tuple[tuple[int | str, ...], tuple[float, float]]] = {
     "joint_stiffness": (("nv",), _NONNEGATIVE),
     "joint_friction": (("nv",), _NONNEGATIVE),
     "joint_range": ((2, "njnt"), _ANY),
+    "joint_velocity_limit": (("nv",), _NONNEGATIVE),
+    "wire_length": (("nwire",), _NONNEGATIVE),
+    "wire_stiffness": (("nwire",), _NONNEGATIVE),
+    "wire_damping": (("nwire",), _NONNEGATIVE),
     "actuator_gain": (("nu",), _ANY),
     "actuator_bias": ((3, "nu"), _ANY),
     "geom_size": ((3, "ngeom"), _NONNEGATIVE),
@@ -46,7 +50,8 @@ SCALARS = {  # public leaves without a world axis
     "limit_restitution": _FRACTION,
 }
 _MASS = ("body_mass", "body_com", "body_inertia")
-_STRUCTURAL = ("joint_friction", "joint_stiffness")
+_STRUCTURAL = ("joint_friction", "joint_stiffness", "joint_velocity_limit", "wire_stiffness", "wire_damping")
+_UNBOUNDED = ("joint_range", "joint_velocity_limit")  # may be infinite
 _UNAVAILABLE = ("pair_rolling_friction", "pair_spinning_friction")
 
 
@@ -193,7 +198,7 @@ def _check_shape(model: Model, name: str, shape: tuple[int, ...]) -> None:
 
 def _check_numbers(model: Model, name: str, value: np.ndarray) -> None:
     low, high = SCALARS[name] if name in SCALARS else PUBLIC[name][1]
-    finite = ~np.isnan(value) if name == "joint_range" else np.isfinite(value)
+    finite = ~np.isnan(value) if name in _UNBOUNDED else np.isfinite(value)
     if not finite.all():
         raise ModelError(f"model.replace: {name} contains {value[~finite].flat[0]}; give finite numbers")
     if value.size and (value.min() < low or value.max() > high):
@@ -212,15 +217,23 @@ def _check_numbers(model: Model, name: str, value: np.ndarray) -> None:
 def _check_structure(model: Model, name: str, value: np.ndarray) -> None:
     """Refuse a value where the compiled program has no place for it."""
     t = model.topology
+    what, has_effect = "dof", value != 0
     if name == "joint_friction":
         fixed = [not row for row in t.dof_friction]
         reason = "it has no friction row; load a file in which its frictionloss is positive"
+    elif name == "joint_velocity_limit":
+        limited = {t.joint_dadr[j] for j in t.limited_joints}
+        fixed, has_effect = [i not in limited for i in range(t.nv)], np.isfinite(value)
+        reason = "it has no limit row; give its joint a range, or a velocity limit in a URDF (Options.velocity_limits)"
+    elif name.startswith("wire_"):
+        what, fixed = "wire", [kind != "compliant" for kind in t.wire_kind]
+        reason = "it is not compliant; build it with kind='compliant'"
     else:
         loose = [kind in (FREE, BALL) and not sprung for kind, sprung in zip(t.joint_type, t.joint_sprung, strict=True)]
         fixed = [
             is_loose for kind, is_loose in zip(t.joint_type, loose, strict=True) for _ in range(VELOCITY_WIDTHS[kind])
         ]
         reason = "a ball or free joint without a spring; load a file in which its stiffness is positive"
-    dofs = [i for i, is_fixed in enumerate(fixed) if is_fixed and np.any(value[i])]
-    if dofs:
-        raise ModelError(f"model.replace: {name} of dof {dofs[0]}: {reason}")
+    wrong = [i for i, is_fixed in enumerate(fixed) if is_fixed and np.any(has_effect[i])]
+    if wrong:
+        raise ModelError(f"model.replace: {name} of {what} {wrong[0]}: {reason}")

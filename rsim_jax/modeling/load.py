@@ -52,8 +52,8 @@ def load(
     refusals = Refusals(name, ignore)
     if options is not None and not isinstance(options, Options):
         raise ModelError(f"{name}: options={options!r}: give an rsim_jax.Options")
-    spec = read_spec(source, floating_base=floating_base, package_dirs=package_dirs, refusals=refusals)
-    return compile_model(compile_spec(spec, name), refusals, options, dtype)
+    spec, limits = read_spec(source, floating_base=floating_base, package_dirs=package_dirs, refusals=refusals)
+    return compile_model(compile_spec(spec, name), refusals, options, dtype, velocity_limits=limits)
 
 
 def source_name(source: str | os.PathLike[str]) -> str:
@@ -89,16 +89,17 @@ def read_spec(
     floating_base: bool | None,
     package_dirs: Iterable[str | os.PathLike[str]],
     refusals: Refusals,
-) -> mujoco.MjSpec:
-    """The uncompiled MuJoCo model of a source, with its base welded or freed as asked."""
+) -> tuple[mujoco.MjSpec, dict[str, float]]:
+    """The uncompiled MuJoCo model of a source, its base welded or freed as asked; velocity limits by joint."""
     name = refusals.source
     if floating_base not in (None, True, False):
         raise ModelError(f"{name}: floating_base={floating_base!r}: give None, True or False")
     text, folder = _read(source)
+    urdf = None
     if _ROBOT.search(_COMMENT.sub("", text)):
         dirs = (package_dirs,) if isinstance(package_dirs, str | os.PathLike) else package_dirs
-        text = prepare_urdf(text, folder, floating_base=bool(floating_base), package_dirs=dirs, refusals=refusals)
-        source = text
+        urdf = prepare_urdf(text, folder, floating_base=bool(floating_base), package_dirs=dirs, refusals=refusals)
+        source = text = urdf.text
     try:
         spec = mujoco.MjSpec.from_string(text) if is_text(source) else mujoco.MjSpec.from_file(str(source))
     except (ValueError, mujoco.FatalError) as error:
@@ -106,7 +107,12 @@ def read_spec(
     if floating_base is not None:
         set_floating(spec, floating_base, name)
     _check_keyframes(spec, name)
-    return spec
+    if urdf is None:
+        return spec, {}
+    for mimic in urdf.mimics:
+        equality = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, name1=mimic.joint, name2=mimic.lead)
+        equality.data[:2] = mimic.offset, mimic.multiplier
+    return spec, urdf.velocity_limits
 
 
 def _check_keyframes(spec: mujoco.MjSpec, name: str) -> None:

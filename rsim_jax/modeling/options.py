@@ -30,6 +30,8 @@ class Options:
         speculative: let fast bodies stop at a surface instead of inside it.
         limit_restitution: 0 ... 1; bounce of joint limits.
         integrator: "semi_implicit" | "trapezoid" | "rk4".
+        velocity_limits: joints keep the velocity limits of a URDF, as hard as their stops. Off by default: such limits
+            describe a motor driver more often than the robot.
 
     Raises:
         ModelError: names the option, its value and what it may be.
@@ -46,6 +48,7 @@ class Options:
     speculative: bool = True
     limit_restitution: float = 0.0
     integrator: str = "semi_implicit"
+    velocity_limits: bool = False
 
     def __post_init__(self) -> None:
         if self.max_contacts is not None:
@@ -56,7 +59,7 @@ class Options:
         _check_number("limit_restitution", self.limit_restitution, 0.0, 1.0)
         _check_choice("slip_rule", self.slip_rule, SLIP_RULES)
         _check_choice("integrator", self.integrator, INTEGRATORS)
-        for name in ("warm_start", "speculative"):
+        for name in ("warm_start", "speculative", "velocity_limits"):
             _check_choice(name, getattr(self, name), (True, False))
 
 

@@ -12,8 +12,8 @@ from rsim_jax.modeling.names import label
 from rsim_jax.structs import BALL
 
 KINDS = {  # what `ignore` accepts, and what ignoring does
-    "tendon": "tendons have no effect",
-    "equality": "equality constraints have no effect",
+    "tendon": "unsupported tendons have no effect",
+    "equality": "unsupported equality constraints have no effect",
     "fluid": "no drag or buoyancy",
     "gravcomp": "no gravity compensation",
     "limit": "limits of ball joints have no effect",
@@ -32,7 +32,7 @@ KINDS = {  # what `ignore` accepts, and what ignoring does
     "plugin": "plugins have no effect",
     "actuator": "unsupported actuators are removed, with their controls",
     "keyframe": "keyframes do not move kinematic bodies",
-    "mimic": "mimic joints move on their own",
+    "mimic": "unsupported mimic joints move on their own",
 }
 
 
@@ -64,15 +64,10 @@ class Refusals:
 
 
 def refuse_unsupported(compiled: mujoco.MjModel, refusals: Refusals) -> None:
-    """Check everything but contacts and actuators, which know more about what they accept."""
+    """Check everything but contacts, actuators, equality constraints and tendons, which know what they accept."""
     _check_options(compiled, refusals)
     _check_joints(compiled, refusals)
-    _check_tendons(compiled, refusals)
     _check_bodies_and_geoms(compiled, refusals)
-    for i in np.flatnonzero(compiled.eq_active0):
-        kind = mujoco.mjtEq(compiled.eq_type[i]).name.removeprefix("mjEQ_").lower()
-        if not kind.startswith("flex"):  # the flex itself is refused
-            refusals.add("equality", label(compiled, "equality", i), f"{kind} constraint is not simulated", "remove it")
     for i in range(compiled.nflex):
         refusals.add("flex", label(compiled, "flex", i), "flexible objects are not simulated", "remove it")
     _check_keyframes(compiled, refusals)
@@ -99,17 +94,6 @@ def _check_joints(compiled: mujoco.MjModel, refusals: Refusals) -> None:
         if nonlinear or compiled.jnt_plasticadr[j] >= 0:
             value = "nonlinear stiffness or damping, or springyield, is not simulated"
             refusals.add("spring", name, value, "give one coefficient each")
-
-
-def _check_tendons(compiled: mujoco.MjModel, refusals: Refusals) -> None:
-    for t in range(compiled.ntendon):
-        scalars = ("stiffness", "damping", "armature", "frictionloss", "limited")
-        effects = [f for f in scalars if getattr(compiled, f"tendon_{f}")[t]]
-        polynomials = ("stiffnesspoly", "dampingpoly")
-        effects += [f for f in polynomials if np.any(getattr(compiled, f"tendon_{f}")[t])]
-        if effects:
-            value = f"{', '.join(effects)} of a tendon {'is' if len(effects) == 1 else 'are'} not simulated"
-            refusals.add("tendon", label(compiled, "tendon", t), value, "remove it")
 
 
 def _check_bodies_and_geoms(compiled: mujoco.MjModel, refusals: Refusals) -> None:

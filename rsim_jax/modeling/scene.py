@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NoReturn
 
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ import numpy as np
 from rsim_jax.errors import ModelError
 from rsim_jax.modeling import checks
 from rsim_jax.modeling.compile import compile_model
+from rsim_jax.modeling.constraints import WIRE_KINDS, WIRE_RESISTS, Constraints, Pin, Wire
 from rsim_jax.modeling.load import compile_spec, one_line, read_spec, source_name
 from rsim_jax.modeling.material import Material, PenaltyContact, Soil
 from rsim_jax.modeling.options import Options
@@ -70,6 +72,8 @@ class Scene:
         self._ignore: set[str] = set()
         self._names: set[str] = {"world"}
         self._prefixes: set[str] = set()
+        self._velocity_limits: dict[str, float] = {}
+        self._constraints = Constraints()
 
     def add_ground(self, height: float = 0.0, material: str = "default", surface_velocity: Vector = (0, 0, 0)) -> None:
         """An infinite plane, z up, at `height` (m); surface_velocity (m/s, world axes) makes it a conveyor belt."""
@@ -197,7 +201,7 @@ class Scene:
             "pos": checks.vector(owner, "position", position, 3),
             "quat": checks.unit_quaternion(owner, "quaternion", quaternion),
         }
-        robot = read_spec(source, floating_base=floating_base, package_dirs=package_dirs, refusals=refusals)
+        robot, limits = read_spec(source, floating_base=floating_base, package_dirs=package_dirs, refusals=refusals)
         prefix = self._prefix(owner, name, robot.modelname)
         world, count = self._spec.worldbody, len(robot.bodies) - 1
         geoms, bodies = len(world.geoms), len(world.bodies)
@@ -210,6 +214,7 @@ class Scene:
         added = [*world.geoms[geoms:], *(g for body in world.bodies[bodies:] for g in body.find_all("geom"))]
         for geom in added:
             self._add_surface(owner, geom, material, (0, 0, 0))
+        self._velocity_limits.update({prefix + joint: limit for joint, limit in limits.items()})
         first, self._nbody = self._nbody, self._nbody + count
         return first
 
@@ -230,9 +235,21 @@ class Scene:
         """Terrain. Not available yet."""
         _not_available("add_heightfield", "use add_ground or kinematic boxes")
 
-    def add_pin(self, body_a: int, body_b: int, anchor_a: Vector, anchor_b: Vector) -> NoReturn:
-        """A ball joint between two bodies. Not available yet."""
-        _not_available("add_pin", "write the joint into an MJCF file and use add_articulation")
+    def add_pin(self, body_a: int, body_b: int, anchor_a: Vector, anchor_b: Vector) -> int:
+        """A ball joint: the two anchors stay together, exactly and whatever pushes.
+
+        Args:
+            body_a: body id; 0 is the world, kinematic bodies may take part.
+            body_b: the other body.
+            anchor_a: m, in the frame of body a.
+            anchor_b: m, in the frame of body b.
+
+        Returns:
+            The number of the pin: `state.rows.index` of its row.
+        """
+        owner = f"pin {len(self._constraints.pins)} (body {body_a} and body {body_b})"
+        self._constraints.pins.append(Pin(*self._ends(owner, (body_a, body_b), (anchor_a, anchor_b))))
+        return len(self._constraints.pins) - 1
 
     def add_wire(
         self,
@@ -245,9 +262,50 @@ class Scene:
         resist: str = "stretch",
         stiffness: float | None = None,
         damping: float = 0.0,
-    ) -> NoReturn:
-        """A wire between two bodies. Not available yet."""
-        _not_available("add_wire", "apply a force with apply_force")
+    ) -> int:
+        """A wire between two anchors.
+
+        Args:
+            body_a: body id; 0 is the world, kinematic bodies may take part.
+            body_b: the other body.
+            anchor_a: m, in the frame of body a.
+            anchor_b: m, in the frame of body b.
+            length: at rest, m.
+            kind: "stiff": cannot go beyond its length; "compliant": a spring with a damper, implicit and stable at any
+                stiffness; "custom": the tension that `set_wire_tension` gives it, zero at first.
+            resist: "stretch" | "compression" | "both": which changes of length the wire opposes.
+            stiffness: N/m, of a compliant wire.
+            damping: N s/m, of a compliant wire.
+
+        Returns:
+            The number of the wire, for `set_wire_tension` and `wire_tension`.
+        """
+        owner = f"wire {len(self._constraints.wires)} (body {body_a} and body {body_b})"
+        ends = self._ends(owner, (body_a, body_b), (anchor_a, anchor_b))
+        for name, value, choices in (("kind", kind, WIRE_KINDS), ("resist", resist, WIRE_RESISTS)):
+            if value not in choices:
+                raise ModelError(f"{owner}: {name} = {value!r}: give one of {', '.join(map(repr, choices))}")
+        length = checks.number(owner, "length", length, low=0)
+        damping = checks.number(owner, "damping", damping, low=0)
+        if kind == "compliant" and stiffness is None:
+            raise ModelError(f"{owner}: stiffness is missing: give a compliant wire its stiffness, N/m")
+        stiffness = 0.0 if stiffness is None else checks.number(owner, "stiffness", stiffness, low=0)
+        if kind != "compliant" and (stiffness or damping):
+            raise ModelError(f"{owner}: stiffness or damping of a {kind} wire: leave them out or give kind='compliant'")
+        self._constraints.wires.append(Wire(*ends, length, kind, resist, stiffness, damping))
+        return len(self._constraints.wires) - 1
+
+    def _ends(self, owner: str, bodies: tuple[int, int], anchors: tuple[Vector, Vector]) -> tuple[Any, Any]:
+        """Bodies and anchors, once they are in order."""
+        for body in bodies:
+            if isinstance(body, bool) or not isinstance(body, Integral) or not 0 <= body < self._nbody:
+                raise ModelError(
+                    f"{owner}: body {body!r} does not exist: give an id from 0 (the world) to {self._nbody - 1}"
+                )
+        if bodies[0] == bodies[1]:
+            raise ModelError(f"{owner}: both ends are on the same body: give two bodies")
+        points = tuple(checks.vector(owner, f"anchor_{x}", p, 3) for x, p in zip("ab", anchors, strict=True))
+        return tuple(int(body) for body in bodies), points
 
     def set_contact_model(self, a: str | int, b: str | int, model: PenaltyContact | Soil) -> NoReturn:
         """Compliant contact of a pair. Not available yet."""
@@ -265,7 +323,14 @@ class Scene:
             raise ModelError(f"scene: options={options!r}: give an rsim_jax.Options")
         ignored = {*self._ignore, *((ignore,) if isinstance(ignore, str) else ignore)}
         compiled = compile_spec(self._spec, "scene")
-        model = compile_model(compiled, Refusals("scene", sorted(ignored)), options, dtype)
+        model = compile_model(
+            compiled,
+            Refusals("scene", sorted(ignored)),
+            options,
+            dtype,
+            velocity_limits=self._velocity_limits,
+            added=self._constraints,
+        )
         return with_starts(with_surfaces(model, self._surfaces, self._materials), self._starts)
 
     def _owner(self, kind: str, name: str | None) -> str:

@@ -1,13 +1,15 @@
 """URDF before MuJoCo's parser sees it: mesh paths, masses that make sense, features that would be lost silently.
 
-MuJoCo then reads links, joints, effort limits (clamped actuator torque), joint damping and friction. Velocity limits
-and safety controllers describe a motor driver, not the robot, and have no effect.
+MuJoCo then reads links, joints, effort limits (clamped actuator torque), joint damping and friction. Mimic joints and
+velocity limits, which it does not know, come along as plain values. Safety controllers describe a motor driver, not the
+robot, and have no effect.
 """
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,26 @@ _MESH_FORMATS = (".stl", ".obj", ".msh")
 # Keep every link as a body, keep the paths that we resolved, invent no mass for links without <inertial>.
 _COMPILER = {"fusestatic": "false", "strippath": "false", "inertiafromgeom": "false", "meshdir": ""}
 _TRIANGLE_SLACK = 1e-6  # relative; written digits are rounded
+_SINGLE = ("revolute", "continuous", "prismatic")
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """q[joint] = multiplier q[lead] + offset."""
+
+    joint: str
+    lead: str
+    multiplier: float
+    offset: float
+
+
+@dataclass(frozen=True)
+class Urdf:
+    """Text for MuJoCo's parser, and what it would drop."""
+
+    text: str
+    mimics: list[Mimic]
+    velocity_limits: dict[str, float]  # m/s or rad/s by joint
 
 
 def prepare_urdf(
@@ -28,7 +50,7 @@ def prepare_urdf(
     floating_base: bool,
     package_dirs: Iterable[str | Path] = (),
     refusals: Refusals,
-) -> str:
+) -> Urdf:
     """The same robot, ready for MuJoCo's URDF parser.
 
     Args:
@@ -48,16 +70,59 @@ def prepare_urdf(
         raise ModelError(f"{refusals.source}: not well-formed XML: {error}") from error
     faults = [*_inertia_faults(robot), *_massless_faults(robot, floating_base)]
     faults += _resolve_meshes(robot, folder, [Path(d) for d in package_dirs])
-    for joint in robot.findall("joint"):
-        mimic = joint.find("mimic")
-        if mimic is not None:
-            value = f'mimic of joint "{mimic.get("joint")}" is not simulated'
-            refusals.add("mimic", f'joint "{joint.get("name")}"', value, "remove <mimic> and drive it by a controller")
-            joint.remove(mimic)
+    mimics, mimic_faults = _read_mimics(robot, refusals)
+    limits, limit_faults = _read_velocity_limits(robot)
+    faults += mimic_faults + limit_faults
     if faults:
         raise ModelError("\n".join(f"{refusals.source}: {fault}" for fault in faults))
     _set_compiler(robot)
-    return ET.tostring(robot, encoding="unicode")
+    return Urdf(ET.tostring(robot, encoding="unicode"), mimics, limits)
+
+
+def _read_mimics(robot: ET.Element, refusals: Refusals) -> tuple[list[Mimic], list[str]]:
+    """Takes the <mimic> elements out of the tree."""
+    kinds = {joint.get("name"): joint.get("type") for joint in robot.findall("joint")}
+    mimics, faults = [], []
+    for joint in robot.findall("joint"):
+        element = joint.find("mimic")
+        if element is None:
+            continue
+        joint.remove(element)
+        name, lead = joint.get("name"), element.get("joint")
+        owner = f'joint "{name}": mimic of joint "{lead}"'
+        try:
+            multiplier, offset = (float(element.get(k, d)) for k, d in (("multiplier", "1"), ("offset", "0")))
+        except ValueError as error:
+            faults.append(f"{owner}: {error}; give numbers")
+            continue
+        if lead not in kinds or lead == name:
+            faults.append(f"{owner}: there is no other joint of that name; correct it")
+        elif not np.isfinite([multiplier, offset]).all():
+            faults.append(f"{owner}: multiplier {multiplier:g}, offset {offset:g}; give finite numbers")
+        elif any(kinds[j] not in _SINGLE for j in (name, lead)):
+            value = f'mimic of joint "{lead}" is not simulated for joints that do not turn or slide about one axis'
+            refusals.add("mimic", f'joint "{name}"', value, "remove <mimic>")
+        else:
+            mimics.append(Mimic(name, lead, multiplier, offset))
+    return mimics, faults
+
+
+def _read_velocity_limits(robot: ET.Element) -> tuple[dict[str, float], list[str]]:
+    """Joints with <limit velocity>; zero, the parser's default, means none."""
+    limits, faults = {}, []
+    for joint in robot.findall("joint"):
+        element = joint.find("limit")
+        if element is None or "velocity" not in element.attrib or joint.get("type") not in _SINGLE:
+            continue
+        try:
+            value = float(element.get("velocity"))
+        except ValueError:
+            value = np.nan
+        if not value >= 0:
+            faults.append(f'joint "{joint.get("name")}": velocity limit {element.get("velocity")}; give a number >= 0')
+        elif 0 < value < np.inf:
+            limits[joint.get("name")] = value
+    return limits, faults
 
 
 def _set_compiler(robot: ET.Element) -> None:

@@ -40,6 +40,7 @@ def system(y, c, mu, target=0.0):
         scalar_c=none,
         scalar_target=none,
         scalar_block=none,
+        scalar_softness=jnp.zeros((0, 1)),
         low=none,
         high=none,
         tolerance=jnp.zeros(()),

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from rsim_jax.collision import detect, pair_table, select
-from rsim_jax.contact import approach, problem, reports
+from rsim_jax.collision import detect, detect_penalty, pair_table, select
+from rsim_jax.contact import approach, penalty, problem, reports
 from rsim_jax.contact.frames import frame
 from rsim_jax.contact.residual import residuals, worst
 from rsim_jax.contact.rows import Slot, contact_jacobian, contact_row
@@ -24,15 +24,16 @@ from rsim_jax.contact.solve import solve_rows
 from rsim_jax.contact.system import scan_slots, velocities, velocity_change
 from rsim_jax.dynamics.algebra import algebra
 from rsim_jax.dynamics.assembly import Body, FreeMotion, body_velocities, link_reference
+from rsim_jax.dynamics.bias import joint_forces
 from rsim_jax.dynamics.free import free_motion
-from rsim_jax.dynamics.integrate import advance, normalize
-from rsim_jax.dynamics.kinematics import link_poses
+from rsim_jax.dynamics.integrate import advance, advance_kinematic, normalize
+from rsim_jax.dynamics.kinematics import link_poses, motion_subspace
 from rsim_jax.dynamics.structure import structure
 from rsim_jax.errors import Status
-from rsim_jax.lanes import blocks, quaternions
+from rsim_jax.lanes import blocks
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.lanes.tree import take, total
-from rsim_jax.structs import ContactRows, Contacts, Model, PointPairContactInfo, State
+from rsim_jax.structs import ContactRows, Contacts, Links, Model, PenaltyContacts, PointPairContactInfo, State
 
 Force = Callable[[Model, State], jax.Array]
 CONVERGED = 1e-3  # m/s: residual above which the not-converged bit is set, whatever the tolerance
@@ -115,7 +116,7 @@ def _rollout_blocks(model: Model, state: State, ctrls: jax.Array, output: Callab
 def advance_block(model: Model, state: State, ctrl: jax.Array, force_fn: Force | None = None) -> State:
     """The step of one block of worlds: free motion, contacts, rows, impulses, positions."""
     state = _sane(model, state)
-    motion = free_motion(model, state, ctrl, partial(_applied, model, force_fn))
+    motion = free_motion(model, state, ctrl, partial(outside_force, model, force_fn))
     contacts, carried = find_contacts(model, state, motion)
     system, limit, start = build_rows(model, state, motion, contacts, carried)
     impulses = solve_rows(system, start, model.topology.sweeps, model.topology.slip_rule)
@@ -126,8 +127,27 @@ def advance_block(model: Model, state: State, ctrl: jax.Array, force_fn: Force |
     return finish(model, state, motion, change, rows, residual, contacts.overflow)
 
 
-def _applied(model: Model, force_fn: Force | None, state: State) -> jax.Array:
-    return state.force if force_fn is None else state.force + force_fn(model, state)
+def outside_force(
+    model: Model, force_fn: Force | None, state: State, body: Body
+) -> tuple[jax.Array, PenaltyContacts | None]:
+    """Generalised force (nv, N) of the user and of compliant contacts in one derivative evaluation."""
+    force = state.force if force_fn is None else state.force + force_fn(model, state)
+    if not model.topology.npenalty:
+        return force, None
+    velocity = link_velocities(model, state, body, state.qd)
+    contacts = find_penalties(model, body.links, velocity)
+    links = pair_table.candidate_links(pair_table.penalty_topology(model.topology))
+    on_links = penalty.link_forces(contacts, velocity.reference, links, model.njnt)
+    tree = structure(model.topology)
+    tau = joint_forces(tree, body.subspace, tuple(take(part, tree.link_order) for part in on_links))
+    return force + take(tau, tree.dof_position), contacts
+
+
+def find_penalties(model: Model, links: Links, velocity: approach.LinkVelocity) -> PenaltyContacts:
+    """The compliant contacts of a pose and velocity."""
+    topology = pair_table.penalty_topology(model.topology)
+    owners, pairs = pair_table.candidate_links(topology), pair_table.candidate_pairs(topology)
+    return penalty.penalty_contacts(model, detect_penalty(model, links), links.origin, velocity, owners, pairs)
 
 
 def find_contacts(model: Model, state: State, motion: FreeMotion) -> tuple[Contacts, jax.Array]:
@@ -193,6 +213,8 @@ def finish(
     tree = structure(model.topology)
     delta = take(algebra(tree).unwhiten(tree, motion.body.factor, change), tree.dof_position)
     qd = fence(motion.u + delta)
+    if motion.penalty is not None:
+        rows = penalty_rows(model, state, motion, qd, rows)
     moves = 0.5 * delta if model.topology.integrator == "trapezoid" else delta
     q = advance(model, state.q, fence(motion.rate + moves), model.dt)
     finite = _finite(q, qd, residual, rows.velocity, rows.impulse) & (state.status & Status.NOT_FINITE == 0)
@@ -204,7 +226,7 @@ def finish(
         | jnp.where(finite, 0, int(Status.NOT_FINITE))
     )
     steps = state.steps + finite.astype(jnp.int32)
-    kinematic = _move_kinematic(model, state)
+    kinematic = advance_kinematic(model, state, model.dt)
     moved = dataclasses.replace(
         state,
         q=q,
@@ -224,14 +246,14 @@ def finish(
     )
 
 
-def _move_kinematic(model: Model, state: State) -> dict[str, jax.Array]:
-    if model.topology.nkin == 0:
-        return {}
-    turn = quaternions.exponential(model.dt * state.kinematic_angular_velocity)
-    return {
-        "kinematic_position": state.kinematic_position + model.dt * state.kinematic_velocity,
-        "kinematic_quaternion": quaternions.normalize(quaternions.multiply(turn, state.kinematic_quaternion)),
-    }
+def penalty_rows(model: Model, state: State, motion: FreeMotion, qd: jax.Array, rows: ContactRows) -> ContactRows:
+    """The rows with those of the compliant contacts, whose velocities are of the end of the step as for all rows."""
+    topology = pair_table.penalty_topology(model.topology)
+    links, pairs = pair_table.candidate_links(topology), pair_table.candidate_pairs(topology)
+    velocity = link_velocities(model, state, motion.body, qd)
+    relative = penalty.relative_velocity(model, motion.penalty.point, velocity, links, pairs)
+    friction = take(model.pair_penalty_mu, pairs)
+    return penalty.with_penalty_rows(model, rows, motion.penalty, relative, friction)
 
 
 def _finite(*arrays: jax.Array) -> jax.Array:
@@ -252,16 +274,27 @@ def _sane(model: Model, state: State) -> State:
 @jax.jit
 def contact_report(model: Model, state: State) -> PointPairContactInfo:
     """The last step's contacts, see `structs.PointPairContactInfo`; all invalid before the first step."""
-    return reports.step_report(model, state, pair_table.candidate_geoms(model.topology))
+    return reports.step_report(model, state, *_candidate_geoms(model))
+
+
+def _candidate_geoms(model: Model) -> tuple[reports.Geoms, reports.Geoms]:
+    """Of the candidates for rows and of those with compliant contact."""
+    compliant = pair_table.penalty_topology(model.topology)
+    return pair_table.candidate_geoms(model.topology), pair_table.candidate_geoms(compliant)
 
 
 @jax.jit
 def detect_contacts(model: Model, state: State) -> PointPairContactInfo:
     """The same record for the state's own pose, without a step: touching shapes only, forces and speeds zero."""
-    links, _, _ = link_poses(model, normalize(model, state.q), state.kinematic_position, state.kinematic_quaternion)
+    q = normalize(model, state.q)
+    links, rotation, position = link_poses(model, q, state.kinematic_position, state.kinematic_quaternion)
     candidates = detect(model, links)
     contacts = select(model, candidates, candidates.gap, candidates.gap <= 0)
-    return reports.pose_report(model, contacts, links.origin, pair_table.candidate_geoms(model.topology))
+    compliant = None
+    if model.topology.npenalty:
+        body = Body(links, motion_subspace(model, rotation, position), None)
+        compliant = find_penalties(model, links, link_velocities(model, state, body, state.qd))
+    return reports.pose_report(model, contacts, compliant, links.origin, *_candidate_geoms(model))
 
 
 @jax.jit

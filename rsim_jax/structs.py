@@ -24,7 +24,7 @@ FREE, BALL, SLIDE, HINGE = 0, 1, 2, 3  # joint types, numbered as MuJoCo does
 POSITION_WIDTHS, VELOCITY_WIDTHS = (7, 4, 1, 1), (6, 3, 1, 1)  # entries in q and qd by joint type
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)  # geom types, numbered as MuJoCo does
 
-CONTACT, JOINT_LIMIT, JOINT_FRICTION = 0, 1, 2  # ContactRows.kind
+CONTACT, JOINT_LIMIT, JOINT_FRICTION, PENALTY = 0, 1, 2, 3  # ContactRows.kind
 
 
 def record(cls: type, static: tuple[str, ...] = ()) -> type:
@@ -73,6 +73,11 @@ class Topology:
     integrator: str  # "semi_implicit" | "trapezoid" | "rk4"
     source: str  # file name, for messages
     joint_sprung: tuple[bool, ...] = ()  # ball and free joints with a spring (hinges and slides may always have one)
+    # pairs with compliant contact (see contact/penalty.py): like pair_geoms, of which they are not part
+    penalty_pairs: tuple[tuple[int, int], ...] = ()
+    penalty_candidates: int = 0  # contact points of all of them, one report slot each
+    penalty_laws: tuple[Any, ...] = ()  # per penalty model: the user's function, None for the law of contact/penalty.py
+    penalty_bodies: tuple[tuple[int, ...] | None, ...] = ()  # per penalty model: the bodies it acts on, None for all
 
     def __post_init__(self) -> None:
         if not self.joint_sprung:
@@ -103,6 +108,10 @@ class Topology:
     @property
     def npair(self) -> int:
         return len(self.pair_geoms)
+
+    @property
+    def npenalty(self) -> int:
+        return len(self.penalty_pairs)
 
     @property
     def nu(self) -> int:
@@ -199,6 +208,15 @@ class Model:
     pair_margin: Float[Array, "npair 1"]  # the surfaces touch this far apart (MJCF margin - gap), m
     # which pairs take their friction from the two geoms (1) or carry their own (0); who wins by priority
     pair_from_geoms: Int[Array, "npair 1"]  # 0 own value, 1 element-wise max, 2 geom a alone, 3 geom b alone
+    # pairs with compliant contact: which penalty model acts, and its numbers
+    pair_penalty_model: Int[Array, "npenalty W"]
+    pair_penalty_kp: Float[Array, "npenalty W"]  # N/m^n
+    pair_penalty_kc: Float[Array, "npenalty W"]  # N s/m^(n + 1)
+    pair_penalty_n: Float[Array, "npenalty W"]
+    pair_penalty_mu: Float[Array, "npenalty W"]
+    pair_penalty_v_lin: Float[Array, "npenalty W"]  # m/s
+    penalty_margin: Float[Array, "npenalty 1"]  # as pair_margin
+    penalty_numbers: Float[Array, "5 nmodel 1"]  # kp, kc, n, mu, v_lin of every penalty model
     # sites and keyframes
     site_offset: Float[Array, "3 nsite 1"]
     site_rotation: Float[Array, "3 3 nsite 1"]
@@ -289,15 +307,16 @@ Model = record(Model, static=("topology",))
 
 
 class ContactRows:
-    """All rows of the last step: max_contacts contact rows, then joint limits, then joint friction; R rows in all.
+    """All rows of the last step: max_contacts contact rows, joint limits, joint friction, penalty contacts; R in all.
 
     Contact rows use the contact frame (x, y, z = normal from A to B), see `contact/frames.py`; one-dimensional rows
     use component z. Geometry is of the start of the step, impulses and velocities of its end. Inactive rows are zero
-    with index -1. What the next step needs for its warm start is read from here.
+    with index -1. What the next step needs for its warm start is read from here. A penalty contact, one row for each
+    candidate of the pairs that have one, is no row of the solver: its impulse is dt times its mean force.
     """
 
-    kind: tuple[int, ...]  # static: CONTACT, JOINT_LIMIT or JOINT_FRICTION of every row
-    index: Int[Array, "R N"]  # candidate (contact), joint (limit), dof (friction); -1 when inactive
+    kind: tuple[int, ...]  # static: CONTACT, JOINT_LIMIT, JOINT_FRICTION or PENALTY of every row
+    index: Int[Array, "R N"]  # candidate (contact, penalty), joint (limit), dof (friction); -1 when inactive
     active: Bool[Array, "R N"]
     point: Float[Array, "3 R N"]  # midpoint of the witness points, relative to the origin of its step
     normal: Float[Array, "3 R N"]  # world axes, from A to B
@@ -378,6 +397,53 @@ class Contacts:
 
 
 Contacts = record(Contacts)
+
+
+class PenaltyParameters:
+    """Numbers of a penalty law, C contact points; the last axis is 1 where all worlds share them."""
+
+    kp: Float[Array, "C W"]  # N/m^n
+    kc: Float[Array, "C W"]  # N s/m^(n + 1)
+    n: Float[Array, "C W"]
+    mu: Float[Array, "C W"]
+    v_lin: Float[Array, "C W"]  # m/s
+
+
+PenaltyParameters = record(PenaltyParameters)
+
+
+class PenaltyGeometry:
+    """Where two compliant surfaces overlap."""
+
+    depth: Float[Array, "C N"]  # m, >= 0; 0 where they do not touch
+    point: Float[Array, "3 C N"]  # midpoint of the witness points, world
+    normal: Float[Array, "3 C N"]  # unit, from A to B, world axes
+
+
+PenaltyGeometry = record(PenaltyGeometry)
+
+
+class PenaltyVelocity:
+    """How two compliant surfaces move at the contact point."""
+
+    rate: Float[Array, "C N"]  # m/s, of the depth: > 0 while compressing
+    slip: Float[Array, "3 C N"]  # m/s, tangential velocity of B relative to A, world axes
+
+
+PenaltyVelocity = record(PenaltyVelocity)
+
+
+class PenaltyContacts:
+    """Compliant contacts of one derivative evaluation, or of a step; C = Topology.penalty_candidates."""
+
+    enabled: Bool[Array, "C N"]  # the pair's penalty model acts on one of its bodies
+    point: Float[Array, "3 C N"]  # relative to the origin
+    normal: Float[Array, "3 C N"]
+    gap: Float[Array, "C N"]
+    force: Float[Array, "3 C N"]  # on B, world axes, N; of a step: the mean over it
+
+
+PenaltyContacts = record(PenaltyContacts)
 
 
 class PointPair:

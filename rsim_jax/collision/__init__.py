@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rsim_jax.collision.narrow_phase import detect
+from rsim_jax.collision.narrow_phase import detect, detect_penalty
 from rsim_jax.collision.selection import select
 
-__all__ = ["detect", "select"]
+__all__ = ["detect", "detect_penalty", "select"]

@@ -1,6 +1,6 @@
 """Bring a step's rows together, and take them apart again.
 
-Order of the rows everywhere: contacts, joint limits, joint friction.
+Order of the rows everywhere: contacts, joint limits, joint friction; reports have penalty contacts behind them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rsim_jax.structs import (
     CONTACT,
     JOINT_FRICTION,
     JOINT_LIMIT,
+    PENALTY,
     ContactRows,
     Contacts,
     Model,
@@ -26,7 +27,12 @@ from rsim_jax.structs import (
 
 
 def row_kinds(topology: Topology) -> tuple[int, ...]:
-    """The kind of every row."""
+    """The kind of every row that is reported."""
+    return solver_kinds(topology) + (PENALTY,) * topology.penalty_candidates
+
+
+def solver_kinds(topology: Topology) -> tuple[int, ...]:
+    """The kind of every row that is solved for."""
     counts = (topology.max_contacts, len(topology.limited_joints), len(topology.friction_dofs))
     return (CONTACT,) * counts[0] + (JOINT_LIMIT,) * counts[1] + (JOINT_FRICTION,) * counts[2]
 
@@ -119,7 +125,7 @@ def warm_start(
     point = fence(old.point[:, :slots] + (state.origin - origin)[:, None])
     contact = make.previous_impulse(contacts, axes, impact, old.index[:slots], point, world)
     # a limit's impulse is kept while the same stop is the nearer one: its sign is that of the old row's normal slot
-    scalar = old.impulse[2, slots:]
+    scalar = old.impulse[2, slots : slots + scalars]
     same = old.normal[2, slots : slots + limits] == limit_sign
     scalar = concatenate([jnp.where(same, scalar[:limits], 0), scalar[limits:]])
     return Impulses(fence(jnp.swapaxes(contact, 0, 1)), scalar)
@@ -155,7 +161,7 @@ def report_rows(
         return concatenate([jnp.where(active, contact, 0), scalar])
 
     return ContactRows(
-        kind=row_kinds(topology),
+        kind=solver_kinds(topology),
         index=concatenate(
             [
                 jnp.where(active, contacts.index.astype(jnp.int32), -1),

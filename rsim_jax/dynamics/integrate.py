@@ -10,7 +10,7 @@ import jax
 from rsim_jax.dynamics.forces import scalar_runs
 from rsim_jax.lanes import quaternions, vectors
 from rsim_jax.lanes.fence import concatenate, fence
-from rsim_jax.structs import FREE, Model
+from rsim_jax.structs import FREE, Model, State
 
 
 def advance(model: Model, q: jax.Array, velocity: jax.Array, dt: jax.Array) -> jax.Array:
@@ -50,6 +50,17 @@ def chart_rate(model: Model, moved: jax.Array, velocity: jax.Array) -> jax.Array
         across = fence(vectors.cross(v, w))
         parts.append(w + 0.5 * across + vectors.cross(v, across) / 12)
     return concatenate(parts, axis=0) if parts else velocity
+
+
+def advance_kinematic(model: Model, state: State, dt: jax.Array) -> dict[str, jax.Array]:
+    """Poses of kinematic bodies, as fields of the state, after moving with their own velocities for dt."""
+    if model.topology.nkin == 0:
+        return {}
+    turn = quaternions.exponential(dt * state.kinematic_angular_velocity)
+    return {
+        "kinematic_position": state.kinematic_position + dt * state.kinematic_velocity,
+        "kinematic_quaternion": quaternions.normalize(quaternions.multiply(turn, state.kinematic_quaternion)),
+    }
 
 
 def normalize(model: Model, q: jax.Array) -> jax.Array:

@@ -13,7 +13,7 @@ from rsim_jax.errors import ModelError
 from rsim_jax.modeling.actuators import Actuators, read_actuators
 from rsim_jax.modeling.candidates import Pairs, find_pairs
 from rsim_jax.modeling.capacity import default_max_contacts
-from rsim_jax.modeling.derive import merged_inertia
+from rsim_jax.modeling.derive import PENALTY_NUMBERS, merged_inertia
 from rsim_jax.modeling.links import LinkTree, build_links, in_link, rotation
 from rsim_jax.modeling.names import names
 from rsim_jax.modeling.options import Options
@@ -24,6 +24,10 @@ from rsim_jax.structs import BALL, FREE, HINGE, SLIDE, Model, Topology
 _OFF = mujoco.mjtDisableBit
 # Material values that MJCF does not know, as `Material` has them
 RESTITUTION_THRESHOLD, STATIC_VELOCITY = 0.01, 1e-3
+# All contacts of a file are rigid; see modeling/penalty.py
+NO_PENALTY_LEAVES = {name: np.zeros((0, 1)) for name in (*PENALTY_NUMBERS, "penalty_margin")} | {
+    "penalty_numbers": np.zeros((5, 0, 1))
+}
 
 
 def compile_model(
@@ -50,12 +54,13 @@ def compile_model(
         **_actuator_leaves(actuators),
         **_geom_leaves(compiled, tree),
         **_pair_leaves(pairs),
+        **NO_PENALTY_LEAVES,
         **_other_leaves(compiled, tree, actuators),
     }
     arrays = {name: jax.device_put(np.asarray(value, dtype)) for name, value in leaves.items()}
     rule = jax.device_put(pairs.source[:, None].astype(np.int32))
     topology = _topology(compiled, tree, pairs, actuators, options, refusals.source)
-    model = Model(topology=topology, pair_from_geoms=rule, **arrays)
+    model = Model(topology=topology, pair_from_geoms=rule, pair_penalty_model=jnp.zeros((0, 1), jnp.int32), **arrays)
     register(model, compiled)
     return model
 

@@ -46,7 +46,8 @@ def step(model: Model, state: State, ctrl: jax.Array | None = None, *, force_fn:
         model: the scene.
         state: N worlds.
         ctrl: (nu, N) actuator controls, zero when None.
-        force_fn: (model, state) -> (nv, N) generalised force, called in every derivative evaluation.
+        force_fn: (model, state) -> (nv, N) generalised force, called in every derivative evaluation with the q, qd and
+            time of that evaluation.
 
     Raises:
         ValueError: for a control or state of the wrong shape.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rsim_jax.contact.reports import pair_report
 from rsim_jax.contact.single_row import solve_row
 from rsim_jax.errors import ModelError, Status, explain
-from rsim_jax.modeling import Material, Options, PenaltyContact, Scene, Soil, load
+from rsim_jax.modeling import Material, Options, PenaltyContact, Scene, Soil, load, set_contact_model
 from rsim_jax.pipeline import (
     contact_report,
     net_contact_force,
@@ -62,6 +62,7 @@ __all__ = [
     "pair_report",
     "rollout",
     "select",
+    "set_contact_model",
     "set_kinematic",
     "set_wire_tension",
     "solve_row",

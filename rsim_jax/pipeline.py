@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from rsim_jax.collision import detect, listing, pair_table, select, select_listed
-from rsim_jax.contact import approach, elimination, loops, problem, reports, wires
+from rsim_jax.collision import detect, detect_penalty, listing, pair_table, select, select_listed
+from rsim_jax.contact import approach, elimination, loops, penalty, problem, reports, wires
 from rsim_jax.contact.anchors import Motions
 from rsim_jax.contact.frames import frame
 from rsim_jax.contact.residual import residuals, worst
@@ -26,15 +26,26 @@ from rsim_jax.contact.system import scan_slots, velocities, velocity_change
 from rsim_jax.dynamics import tree_blocks
 from rsim_jax.dynamics.algebra import algebra
 from rsim_jax.dynamics.assembly import Body, FreeMotion, body_velocities, link_reference
+from rsim_jax.dynamics.bias import joint_forces
 from rsim_jax.dynamics.free import free_motion
-from rsim_jax.dynamics.integrate import advance, normalize
-from rsim_jax.dynamics.kinematics import link_poses
+from rsim_jax.dynamics.integrate import advance, advance_kinematic, normalize
+from rsim_jax.dynamics.kinematics import link_poses, motion_subspace
 from rsim_jax.dynamics.structure import structure
 from rsim_jax.errors import Status
-from rsim_jax.lanes import blocks, quaternions
+from rsim_jax.lanes import blocks
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.lanes.tree import take, total
-from rsim_jax.structs import ContactRows, Contacts, LinkVelocity, Model, PointPairContactInfo, State, record
+from rsim_jax.structs import (
+    ContactRows,
+    Contacts,
+    Links,
+    LinkVelocity,
+    Model,
+    PenaltyContacts,
+    PointPairContactInfo,
+    State,
+    record,
+)
 
 Force = Callable[[Model, State], jax.Array]
 CONVERGED = 1e-3  # m/s: residual above which the not-converged bit is set, whatever the tolerance
@@ -47,7 +58,8 @@ def step(model: Model, state: State, ctrl: jax.Array | None = None, *, force_fn:
         model: the scene.
         state: N worlds.
         ctrl: (nu, N) actuator controls, zero when None.
-        force_fn: (model, state) -> (nv, N) generalised force, called in every derivative evaluation.
+        force_fn: (model, state) -> (nv, N) generalised force, called in every derivative evaluation with the q, qd and
+            time of that evaluation.
 
     Raises:
         ValueError: for a control or state of the wrong shape.
@@ -117,7 +129,7 @@ def _rollout_blocks(model: Model, state: State, ctrls: jax.Array, output: Callab
 def advance_block(model: Model, state: State, ctrl: jax.Array, force_fn: Force | None = None) -> State:
     """The step of one block of worlds: free motion, contacts, rows, impulses, positions."""
     state = _sane(model, state)
-    motion = free_motion(model, state, ctrl, partial(_applied, model, force_fn))
+    motion = free_motion(model, state, ctrl, partial(outside_force, model, force_fn))
     motion, loop = close_loops(model, state, motion)
     contacts, carried = find_contacts(model, state, motion)
     system, built, start = build_rows(model, state, motion, contacts, carried, loop)
@@ -134,8 +146,27 @@ def advance_block(model: Model, state: State, ctrl: jax.Array, force_fn: Force |
     return finish(model, state, motion, rows, residual, contacts.overflow)
 
 
-def _applied(model: Model, force_fn: Force | None, state: State) -> jax.Array:
-    return state.force if force_fn is None else state.force + force_fn(model, state)
+def outside_force(
+    model: Model, force_fn: Force | None, state: State, body: Body
+) -> tuple[jax.Array, PenaltyContacts | None]:
+    """Generalised force (nv, N) of the user and of compliant contacts in one derivative evaluation."""
+    force = state.force if force_fn is None else state.force + force_fn(model, state)
+    if not model.topology.npenalty:
+        return force, None
+    velocity = link_velocities(model, state, body, state.qd)
+    contacts = find_penalties(model, body.links, velocity)
+    links = pair_table.candidate_links(pair_table.penalty_topology(model.topology))
+    on_links = penalty.link_forces(contacts, velocity.reference, links, model.njnt)
+    tree = structure(model.topology)
+    tau = joint_forces(tree, body.subspace, tuple(take(part, tree.link_order) for part in on_links))
+    return force + take(tau, tree.dof_position), contacts
+
+
+def find_penalties(model: Model, links: Links, velocity: LinkVelocity) -> PenaltyContacts:
+    """The compliant contacts of a pose and velocity."""
+    topology = pair_table.penalty_topology(model.topology)
+    owners, pairs = pair_table.candidate_links(topology), pair_table.candidate_pairs(topology)
+    return penalty.penalty_contacts(model, detect_penalty(model, links), links.origin, velocity, owners, pairs)
 
 
 def find_contacts(model: Model, state: State, motion: FreeMotion) -> tuple[Contacts, jax.Array]:
@@ -309,6 +340,8 @@ def finish(
 ) -> State:
     """Move with the step's final motion, set status bits; worlds that are not finite stay where they were."""
     qd = motion.u
+    if motion.penalty is not None:
+        rows = penalty_rows(model, state, motion, qd, rows)
     q = advance(model, state.q, motion.rate, model.dt)
     finite = _finite(q, qd, residual, rows.velocity, rows.impulse) & (state.status & Status.NOT_FINITE == 0)
     limit = jnp.maximum(model.tolerance, CONVERGED).astype(q.dtype)
@@ -319,7 +352,7 @@ def finish(
         | jnp.where(finite, 0, int(Status.NOT_FINITE))
     )
     steps = state.steps + finite.astype(jnp.int32)
-    kinematic = _move_kinematic(model, state)
+    kinematic = advance_kinematic(model, state, model.dt)
     moved = dataclasses.replace(
         state,
         q=q,
@@ -339,14 +372,14 @@ def finish(
     )
 
 
-def _move_kinematic(model: Model, state: State) -> dict[str, jax.Array]:
-    if model.topology.nkin == 0:
-        return {}
-    turn = quaternions.exponential(model.dt * state.kinematic_angular_velocity)
-    return {
-        "kinematic_position": state.kinematic_position + model.dt * state.kinematic_velocity,
-        "kinematic_quaternion": quaternions.normalize(quaternions.multiply(turn, state.kinematic_quaternion)),
-    }
+def penalty_rows(model: Model, state: State, motion: FreeMotion, qd: jax.Array, rows: ContactRows) -> ContactRows:
+    """The rows with those of the compliant contacts, whose velocities are of the end of the step as for all rows."""
+    topology = pair_table.penalty_topology(model.topology)
+    links, pairs = pair_table.candidate_links(topology), pair_table.candidate_pairs(topology)
+    velocity = link_velocities(model, state, motion.body, qd)
+    relative = penalty.relative_velocity(model, motion.penalty.point, velocity, links, pairs)
+    friction = take(model.pair_penalty_mu, pairs)
+    return penalty.with_penalty_rows(model, rows, motion.penalty, relative, friction)
 
 
 def _finite(*arrays: jax.Array) -> jax.Array:
@@ -371,24 +404,33 @@ def contact_report(model: Model, state: State) -> PointPairContactInfo:
 
 
 def _contact_geoms(model: Model, index: jax.Array) -> jax.Array:
-    """Geoms a and b (2, K, N) of contacts by ContactRows.index; those of inactive slots mean nothing."""
+    """Geoms a and b (2, slots, N) of report slots: contacts by ContactRows.index, then the compliant candidates."""
     topology, index = model.topology, jnp.maximum(index, 0)
     if tree_blocks.scattered(topology):
-        return jnp.stack(listing.geoms(topology, index))
-    table = jnp.asarray([*pair_table.candidate_geoms(topology), (0, 0)], jnp.int32)
-    return jnp.moveaxis(table[index], -1, 0)
+        rigid = jnp.stack(listing.geoms(topology, index))
+    else:
+        table = jnp.asarray([*pair_table.candidate_geoms(topology), (0, 0)], jnp.int32)
+        rigid = jnp.moveaxis(table[index], -1, 0)
+    compliant = pair_table.candidate_geoms(pair_table.penalty_topology(topology))
+    fixed = jnp.asarray(compliant, jnp.int32).reshape(-1, 2).T[..., None]
+    return jnp.concatenate([rigid, jnp.broadcast_to(fixed, (2, len(compliant), index.shape[-1]))], axis=1)
 
 
 @jax.jit
 def detect_contacts(model: Model, state: State) -> PointPairContactInfo:
     """The same record for the state's own pose, without a step: touching shapes only, forces and speeds zero."""
-    links, _, _ = link_poses(model, normalize(model, state.q), state.kinematic_position, state.kinematic_quaternion)
+    q = normalize(model, state.q)
+    links, rotation, position = link_poses(model, q, state.kinematic_position, state.kinematic_quaternion)
     if tree_blocks.scattered(model.topology):
         contacts, _ = select_listed(model, links, None, model.dt, speculative=False)
     else:
         candidates = detect(model, links)
         contacts = select(model, candidates, candidates.gap, candidates.gap <= 0)
-    return reports.pose_report(model, contacts, links.origin, _contact_geoms(model, contacts.index))
+    compliant = None
+    if model.topology.npenalty:
+        body = Body(links, motion_subspace(model, rotation, position), None)
+        compliant = find_penalties(model, links, link_velocities(model, state, body, state.qd))
+    return reports.pose_report(model, contacts, compliant, links.origin, _contact_geoms(model, contacts.index))
 
 
 @jax.jit

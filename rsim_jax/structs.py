@@ -24,7 +24,7 @@ FREE, BALL, SLIDE, HINGE = 0, 1, 2, 3  # joint types, numbered as MuJoCo does
 POSITION_WIDTHS, VELOCITY_WIDTHS = (7, 4, 1, 1), (6, 3, 1, 1)  # entries in q and qd by joint type
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)  # geom types, numbered as MuJoCo does
 
-CONTACT, JOINT_LIMIT, JOINT_FRICTION, EQUALITY, PIN, WIRE = range(6)  # ContactRows.kind
+CONTACT, JOINT_LIMIT, JOINT_FRICTION, EQUALITY, PIN, WIRE, PENALTY = range(7)  # ContactRows.kind
 
 
 def record(cls: type, static: tuple[str, ...] = ()) -> type:
@@ -83,6 +83,11 @@ class Topology:
     wire_bodies: tuple[tuple[int, int], ...] = ()
     wire_kind: tuple[str, ...] = ()  # "stiff" | "compliant" | "custom"
     wire_resist: tuple[str, ...] = ()  # "stretch" | "compression" | "both"
+    # pairs with compliant contact (see contact/penalty.py): like pair_geoms, of which they are not part
+    penalty_pairs: tuple[tuple[int, int], ...] = ()
+    penalty_candidates: int = 0  # contact points of all of them, one report slot each
+    penalty_laws: tuple[Any, ...] = ()  # per penalty model: the user's function, None for the law of contact/penalty.py
+    penalty_bodies: tuple[tuple[int, ...] | None, ...] = ()  # per penalty model: the bodies it acts on, None for all
 
     def __post_init__(self) -> None:
         if not self.joint_velocity_limited:
@@ -115,6 +120,10 @@ class Topology:
     @property
     def npair(self) -> int:
         return len(self.pair_geoms)
+
+    @property
+    def npenalty(self) -> int:
+        return len(self.penalty_pairs)
 
     @property
     def nu(self) -> int:
@@ -255,6 +264,15 @@ class Model:
     wire_length: Float[Array, "nwire W"]  # m, at rest
     wire_stiffness: Float[Array, "nwire W"]  # N/m, compliant wires
     wire_damping: Float[Array, "nwire W"]  # N s/m
+    # pairs with compliant contact: which penalty model acts, and its numbers
+    pair_penalty_model: Int[Array, "npenalty W"]
+    pair_penalty_kp: Float[Array, "npenalty W"]  # N/m^n
+    pair_penalty_kc: Float[Array, "npenalty W"]  # N s/m^(n + 1)
+    pair_penalty_n: Float[Array, "npenalty W"]
+    pair_penalty_mu: Float[Array, "npenalty W"]
+    pair_penalty_v_lin: Float[Array, "npenalty W"]  # m/s
+    penalty_margin: Float[Array, "npenalty 1"]  # as pair_margin
+    penalty_numbers: Float[Array, "5 nmodel 1"]  # kp, kc, n, mu, v_lin of every penalty model
     # sites and keyframes
     site_offset: Float[Array, "3 nsite 1"]
     site_rotation: Float[Array, "3 3 nsite 1"]
@@ -348,18 +366,21 @@ Model = record(Model, static=("topology",))
 
 
 class ContactRows:
-    """All rows of the last step: max_contacts contact rows, joint limits, joint friction, wires, loops; R rows in all.
+    """All rows of the last step: max_contacts contacts, joint limits, joint friction, wires, loops, penalty contacts.
 
     Contact rows use the contact frame (x, y, z = normal from A to B), see `contact/frames.py`; one-dimensional rows
     use component z. A wire's normal is the direction in which a positive impulse pushes body B: towards A if it
     pulls. Loops are one PIN row a pin (world axes), a second one for the rotation of each weld, one EQUALITY row a
     joint equality and one WIRE row a rod; their gap is the size of the error, their target is not kept. Geometry is
     of the start of the step, impulses and velocities of its end. Inactive rows are zero with index -1. What the next
-    step needs for its warm start is read from here.
+    step needs for its warm start is read from here. A penalty contact, one row for each candidate of the pairs that
+    have one, is no row of the solver: its impulse is dt times its mean force.
     """
 
-    kind: tuple[int, ...]  # static: CONTACT, JOINT_LIMIT, JOINT_FRICTION, EQUALITY, PIN or WIRE of every row
-    index: Int[Array, "R N"]  # candidate (contact), joint (limit), dof (friction), own number (loops, wires); or -1
+    kind: tuple[int, ...]  # static: CONTACT, JOINT_LIMIT, JOINT_FRICTION, EQUALITY, PIN, WIRE or PENALTY of every row
+    index: Int[
+        Array, "R N"
+    ]  # candidate (contacts), joint (limit), dof (friction), own number (rest); or -1
     active: Bool[Array, "R N"]
     point: Float[Array, "3 R N"]  # midpoint of the witness points, relative to the origin of its step
     normal: Float[Array, "3 R N"]  # world axes, from A to B
@@ -454,6 +475,53 @@ class Contacts:
 
 
 Contacts = record(Contacts)
+
+
+class PenaltyParameters:
+    """Numbers of a penalty law, C contact points; the last axis is 1 where all worlds share them."""
+
+    kp: Float[Array, "C W"]  # N/m^n
+    kc: Float[Array, "C W"]  # N s/m^(n + 1)
+    n: Float[Array, "C W"]
+    mu: Float[Array, "C W"]
+    v_lin: Float[Array, "C W"]  # m/s
+
+
+PenaltyParameters = record(PenaltyParameters)
+
+
+class PenaltyGeometry:
+    """Where two compliant surfaces overlap."""
+
+    depth: Float[Array, "C N"]  # m, >= 0; 0 where they do not touch
+    point: Float[Array, "3 C N"]  # midpoint of the witness points, world
+    normal: Float[Array, "3 C N"]  # unit, from A to B, world axes
+
+
+PenaltyGeometry = record(PenaltyGeometry)
+
+
+class PenaltyVelocity:
+    """How two compliant surfaces move at the contact point."""
+
+    rate: Float[Array, "C N"]  # m/s, of the depth: > 0 while compressing
+    slip: Float[Array, "3 C N"]  # m/s, tangential velocity of B relative to A, world axes
+
+
+PenaltyVelocity = record(PenaltyVelocity)
+
+
+class PenaltyContacts:
+    """Compliant contacts of one derivative evaluation, or of a step; C = Topology.penalty_candidates."""
+
+    enabled: Bool[Array, "C N"]  # the pair's penalty model acts on one of its bodies
+    point: Float[Array, "3 C N"]  # relative to the origin
+    normal: Float[Array, "3 C N"]
+    gap: Float[Array, "C N"]
+    force: Float[Array, "3 C N"]  # on B, world axes, N; of a step: the mean over it
+
+
+PenaltyContacts = record(PenaltyContacts)
 
 
 class PointPair:

@@ -57,7 +57,7 @@ def _bias(model: Model, state: State, ctrl: jax.Array) -> Any:
 
 
 def _free(model: Model, state: State, ctrl: jax.Array) -> Any:
-    return free_motion(model, state, ctrl, lambda state: state.force)
+    return free_motion(model, state, ctrl, partial(pipeline.outside_force, model, None))
 
 
 def _collision(model: Model, state: State, ctrl: jax.Array) -> Any:

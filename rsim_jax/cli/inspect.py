@@ -102,6 +102,8 @@ def _contacts(model: Model) -> str:
     count = Counter(pair_table.FAMILIES[i].name for i in pair_table.pair_families(t))
     rows = [(f.name, count[f.name], count[f.name] * f.points) for f in pair_table.FAMILIES if count[f.name]]
     rows.append(("all", t.npair, len(pair_table.candidates(t))))
+    if t.npenalty:
+        rows.append(("compliant", t.npenalty, t.penalty_candidates))
     text = "contacts\n" + table(("family", "pairs", "candidates"), rows)
     rest = f"{len(t.limited_joints)} joint limits, {len(t.friction_dofs)} joint frictions"
     return f"{text}\nkept per world: {t.max_contacts} (Options.max_contacts); further rows: {rest}"

@@ -8,6 +8,7 @@ geom b of the pair, a < b, whichever of them the family calls its first shape.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 
 from rsim_jax.collision import box, plane, rounded
 from rsim_jax.collision.directions import perpendicular
-from rsim_jax.collision.pair_table import FAMILIES, candidate_pairs, pair_families
+from rsim_jax.collision.pair_table import FAMILIES, candidate_pairs, pair_families, penalty_topology
 from rsim_jax.collision.poses import GeomPoses
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.lanes.tree import take
@@ -74,6 +75,12 @@ def closest(poses: GeomPoses, group: Group) -> Contact:
     """Closest points of the pairs of one family, whatever its shapes are called by."""
     finish, cores = next((finish, cores) for finish, cores in _FINISHES if group.name in cores)
     return finish(poses, [group], [cores[group.name](poses, group)])
+
+
+def detect_penalty(model: Model, links: Links) -> Candidates:
+    """Closest points of the pairs with compliant contact; C = topology.penalty_candidates."""
+    topology = penalty_topology(model.topology)
+    return detect(dataclasses.replace(model, topology=topology, pair_margin=model.penalty_margin), links)
 
 
 def _groups(topology: Topology) -> list[Group]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -80,3 +82,9 @@ def candidate_links(topology: Topology) -> tuple[tuple[int, int], ...]:
     """(link of geom a, link of geom b) of every candidate."""
     link = topology.geom_link
     return tuple((link[a], link[b]) for a, b in candidate_geoms(topology))
+
+
+@functools.lru_cache(maxsize=256)
+def penalty_topology(topology: Topology) -> Topology:
+    """The same scene with its compliant pairs as the candidate pairs, for every function that goes through those."""
+    return dataclasses.replace(topology, pair_geoms=topology.penalty_pairs)

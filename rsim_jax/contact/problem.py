@@ -1,6 +1,7 @@
 """Bring a step's rows together, and take them apart again.
 
-Order of the rows everywhere: contacts, joint limits, joint friction, wires; in reports the loops follow.
+Order of the rows everywhere: contacts, joint limits, joint friction, wires; in reports the loops follow, then penalty
+contacts.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from rsim_jax.structs import (
     EQUALITY,
     JOINT_FRICTION,
     JOINT_LIMIT,
+    PENALTY,
     PIN,
     WIRE,
     ContactRows,
@@ -35,7 +37,12 @@ from rsim_jax.structs import (
 
 
 def row_kinds(topology: Topology) -> tuple[int, ...]:
-    """The kind of every row."""
+    """The kind of every row that is reported."""
+    return loop_kinds(topology) + (PENALTY,) * topology.penalty_candidates
+
+
+def loop_kinds(topology: Topology) -> tuple[int, ...]:
+    """The kind of every row of the sweep, and of the loops behind them."""
     counts = (
         (CONTACT, topology.max_contacts),
         (JOINT_LIMIT, len(topology.limited_joints)),
@@ -226,7 +233,7 @@ def report_rows(
     bound = concatenate([zero[:limits], system.high[limits:joints], zero[joints:]])
     index = jnp.broadcast_to(jnp.asarray(scalar_index, jnp.int32)[:, None], zero.shape)
     return ContactRows(
-        kind=row_kinds(topology)[: swept_count(topology)],
+        kind=loop_kinds(topology)[: swept_count(topology)],
         index=concatenate(
             [jnp.where(active, contacts.index.astype(jnp.int32), -1), jnp.where(scalar_active, index, -1)]
         ),
@@ -262,7 +269,7 @@ def with_loops(model: Model, rows: ContactRows, loop: Loops, impulse: jax.Array,
         "velocity": closed.by_row(topology, velocity),
     }
     joined = {name: jnp.concatenate([getattr(rows, name), more], axis=-2) for name, more in behind.items()}
-    return ContactRows(kind=row_kinds(topology), **joined)
+    return ContactRows(kind=loop_kinds(topology), **joined)
 
 
 def wire_rows_of(topology: Topology) -> tuple[tuple[int, float], ...]:

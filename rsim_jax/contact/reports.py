@@ -1,7 +1,8 @@
 """Contacts of the last step for people, sensors and other simulators' tools.
 
 Conventions of Drake's PointPairContactInfo: geometry is of the start of the step, velocities and forces of its end;
-the force acts on body B at the contact point, the other body gets its opposite. Forces are impulse / dt.
+the force acts on body B at the contact point, the other body gets its opposite. Forces are impulse / dt; for compliant
+contacts that is the mean over the step's derivative evaluations.
 """
 
 from __future__ import annotations
@@ -14,22 +15,31 @@ import numpy as np
 
 from rsim_jax.contact.frames import frame, to_world
 from rsim_jax.lanes import vectors
-from rsim_jax.structs import Contacts, Model, PointPair, PointPairContactInfo, State
+from rsim_jax.lanes.fence import concatenate
+from rsim_jax.structs import Contacts, Model, PenaltyContacts, PointPair, PointPairContactInfo, State
 
 
 def step_report(model: Model, state: State, geoms: jax.Array) -> PointPairContactInfo:
-    """The contacts of the last step; `geoms` (2, K, N) of every slot."""
-    rows, slots = state.rows, model.topology.max_contacts
-    gap, normal = rows.gap[:slots], rows.normal[:, :slots]
-    impulse, velocity = rows.impulse[:, :slots], rows.velocity[:, :slots]
+    """The contacts of the last step: max_contacts slots, then one for each candidate with compliant contact.
+
+    `geoms` (2, slots, N) of every slot; those of inactive slots mean nothing.
+    """
+    slots, penalties = model.topology.max_contacts, model.topology.penalty_candidates
+
+    def contacts(x: jax.Array) -> jax.Array:
+        last = x.shape[-2]
+        return concatenate([x[..., :slots, :], x[..., last - penalties : last, :]], axis=-2)
+
+    rows = jax.tree.map(contacts, state.rows)
+    gap, normal, impulse, velocity = rows.gap, rows.normal, rows.impulse, rows.velocity
     loaded = impulse[2] > 0
-    valid = rows.active[:slots] & ((gap <= 0) | loaded)
+    valid = rows.active & ((gap <= 0) | loaded)
     return _record(
         model,
         geoms,
         valid,
         speculative=valid & (gap > 0),
-        point=rows.point[:, :slots] + state.origin[:, None],
+        point=rows.point + state.origin[:, None],
         normal=normal,
         gap=gap,
         force=to_world(frame(normal), impulse) / model.dt,
@@ -38,18 +48,27 @@ def step_report(model: Model, state: State, geoms: jax.Array) -> PointPairContac
     )
 
 
-def pose_report(model: Model, contacts: Contacts, origin: jax.Array, geoms: jax.Array) -> PointPairContactInfo:
-    """The touching candidates of a pose, without forces or velocities."""
-    zero = jnp.zeros_like(contacts.gap)
+def pose_report(
+    model: Model, contacts: Contacts, penalty: PenaltyContacts | None, origin: jax.Array, geoms: jax.Array
+) -> PointPairContactInfo:
+    """The touching candidates of a pose, without forces or velocities; slots as in `step_report`."""
+    active = contacts.active
+    point, normal, gap = contacts.point, contacts.normal, contacts.gap
+    if penalty is not None:
+        active = concatenate([active, penalty.enabled & (penalty.gap <= 0)])
+        point = concatenate([point, penalty.point], axis=1)
+        normal = concatenate([normal, penalty.normal], axis=1)
+        gap = concatenate([gap, penalty.gap])
+    zero = jnp.zeros_like(gap)
     return _record(
         model,
         geoms,
-        contacts.active,
-        speculative=jnp.zeros_like(contacts.active),
-        point=contacts.point + origin[:, None],
-        normal=contacts.normal,
-        gap=contacts.gap,
-        force=jnp.zeros_like(contacts.point),
+        active,
+        speculative=jnp.zeros_like(active),
+        point=point + origin[:, None],
+        normal=normal,
+        gap=gap,
+        force=jnp.zeros_like(point),
         separation=zero,
         slip=zero,
     )

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
@@ -16,7 +18,7 @@ from rsim_jax.dynamics.paths import Factor
 from rsim_jax.dynamics.structure import structure
 from rsim_jax.lanes.fence import fence
 from rsim_jax.lanes.tree import take
-from rsim_jax.structs import Links, Model, State, record
+from rsim_jax.structs import Links, Model, PenaltyContacts, State, record
 
 
 class Body:
@@ -36,15 +38,23 @@ class FreeMotion:
     body: Body
     u: jax.Array  # (nv, N) free velocity at the end of the step, public order
     rate: jax.Array  # (nv, N) velocity that moves q, less what rows add; public order
+    penalty: PenaltyContacts | None  # compliant contacts at the start, with their mean force over the step
 
 
 FreeMotion = record(FreeMotion)
 
+# (state, Body) of one evaluation -> generalised force (nv, N), public order, and the compliant contacts it comes from
+Applied = Callable[[State, Body], tuple[jax.Array, PenaltyContacts | None]]
+
 
 def assemble(
-    model: Model, state: State, q: jax.Array, qd: jax.Array, ctrl: jax.Array, applied: jax.Array
-) -> tuple[Body, jax.Array, jax.Array]:
-    """(Body, qdd, lag), both (nv, N) in public order: qdd = (M + W)^-1 (tau + applied - c), lag as in gyroscopic.py."""
+    model: Model, state: State, ctrl: jax.Array, applied: Applied
+) -> tuple[Body, jax.Array, jax.Array, PenaltyContacts | None]:
+    """(Body, qdd, lag, compliant contacts), qdd and lag (nv, N) in public order.
+
+    qdd = (M + W)^-1 (tau + applied - c) at the state's q and qd; lag as in gyroscopic.py.
+    """
+    q, qd = state.q, state.qd
     tree = structure(model.topology)
     matrix = algebra(tree)
     links, rotation, position = link_poses(model, q, state.kinematic_position, state.kinematic_quaternion)
@@ -56,16 +66,17 @@ def assemble(
     c = bias.bias_force(model, subspace, link_inertia, motions, velocity, model.gravity)
     diagonal = matrix.diagonal(rows) if model.nv else qd
     tau, weight = forces.applied(model, q, qd, ctrl, take(diagonal, tree.dof_position))
-    net = fence(tau + applied - take(c, tree.dof_position))
+    explicit = model.topology.integrator == "rk4"
+    weight = jnp.zeros_like(weight) if explicit else weight
+    body = Body(links, subspace, matrix.factorize(tree, rows, take(weight, tree.dof_order)))
+    outside, penalty = applied(state, body)
+    net = fence(tau + outside - take(c, tree.dof_position))
     lag = jnp.zeros_like(qd)
-    if model.topology.integrator == "rk4":  # explicit throughout
-        weight = jnp.zeros_like(weight)
-    elif gyroscopic.single_bodies(model.topology):
+    if not explicit and gyroscopic.single_bodies(model.topology):
         couple, lag = gyroscopic.turn(model, links.rotation, qd, net)
         net = fence(net + couple)
-    factor = matrix.factorize(tree, rows, take(weight, tree.dof_order))
-    qdd = take(matrix.solve(tree, factor, take(net, tree.dof_order)), tree.dof_position)
-    return Body(links, subspace, factor), qdd, lag
+    qdd = take(matrix.solve(tree, body.factor, take(net, tree.dof_order)), tree.dof_position)
+    return body, qdd, lag, penalty
 
 
 def body_velocities(model: Model, body: Body, u: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -6,6 +6,8 @@ With everything about the tree's origin (a point fixed in space for this evaluat
     f = I A + V x* I V                  F = f + sum over children F(child)
     c_k = S_k . F(link of k)
 
+Forces from outside reach the joints by the last two lines alone (`joint_forces`).
+
 A free joint's translation axes are fixed in space: its bias acceleration is (0, v x w).
 Reference: Featherstone (2008), section 5.3.
 """
@@ -89,9 +91,14 @@ def bias_force(
     acceleration = _accelerations(model, tree, motions, velocity, gravity)
     inertial = spatial.momentum(inertia, acceleration)
     carried = spatial.cross_force(velocity, spatial.momentum(inertia, velocity))
-    force = tuple(composite(tree, fence(a + b)) for a, b in zip(inertial, carried, strict=True))
+    return joint_forces(tree, subspace, tuple(fence(a + b) for a, b in zip(inertial, carried, strict=True)))
+
+
+def joint_forces(tree: Structure, subspace: Subspace, force: Pair) -> jax.Array:
+    """S . F (nv, N) in tree order, from the force (moment, force) on every link about its tree's origin, tree order."""
+    below = tuple(composite(tree, part) for part in force)
     motion = (subspace.angular, subspace.linear)
-    return fence(spatial.power(motion, tuple(take(part, tree.dof_link) for part in force)))
+    return fence(spatial.power(motion, tuple(take(part, tree.dof_link) for part in below)))
 
 
 def _accelerations(model: Model, tree: Structure, motions: Pair, velocity: Pair, gravity: jax.Array) -> Pair:

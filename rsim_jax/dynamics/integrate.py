@@ -14,7 +14,7 @@ from rsim_jax.dynamics.structure import joint_runs
 from rsim_jax.lanes import quaternions, vectors
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.lanes.tree import by_item, in_rows
-from rsim_jax.structs import Model
+from rsim_jax.structs import Model, State
 
 Places = Callable[[jax.Array, jax.Array], jax.Array]  # (value, rate) of hinges, slides and translations
 Turns = Callable[[jax.Array, jax.Array], jax.Array]  # the same of rotations
@@ -40,6 +40,17 @@ def chart_rate(model: Model, moved: jax.Array, velocity: jax.Array) -> jax.Array
         return w + 0.5 * across + vectors.cross(v, across) / 12
 
     return _joint_by_joint(model, moved, velocity, 3, lambda _, w: w, turn)
+
+
+def advance_kinematic(model: Model, state: State, dt: jax.Array) -> dict[str, jax.Array]:
+    """Poses of kinematic bodies, as fields of the state, after moving with their own velocities for dt."""
+    if model.topology.nkin == 0:
+        return {}
+    turn = quaternions.exponential(dt * state.kinematic_angular_velocity)
+    return {
+        "kinematic_position": state.kinematic_position + dt * state.kinematic_velocity,
+        "kinematic_quaternion": quaternions.normalize(quaternions.multiply(turn, state.kinematic_quaternion)),
+    }
 
 
 def normalize(model: Model, q: jax.Array) -> jax.Array:

@@ -16,7 +16,7 @@ from rsim_jax.modeling.actuators import Actuators, read_actuators
 from rsim_jax.modeling.candidates import Pairs, find_pairs
 from rsim_jax.modeling.capacity import default_max_contacts
 from rsim_jax.modeling.constraints import Constraints, constraint_leaves, read_constraints, topology_fields
-from rsim_jax.modeling.derive import merged_inertia
+from rsim_jax.modeling.derive import PENALTY_NUMBERS, merged_inertia
 from rsim_jax.modeling.links import LinkTree, build_links, in_link, rotation
 from rsim_jax.modeling.names import names
 from rsim_jax.modeling.options import Options
@@ -27,6 +27,10 @@ from rsim_jax.structs import BALL, FREE, HINGE, SLIDE, Model, Topology
 _OFF = mujoco.mjtDisableBit
 # Material values that MJCF does not know, as `Material` has them
 RESTITUTION_THRESHOLD, STATIC_VELOCITY = 0.01, 1e-3
+# All contacts of a file are rigid; see modeling/penalty.py
+NO_PENALTY_LEAVES = {name: np.zeros((0, 1)) for name in (*PENALTY_NUMBERS, "penalty_margin")} | {
+    "penalty_numbers": np.zeros((5, 0, 1))
+}
 
 
 def compile_model(
@@ -61,6 +65,7 @@ def compile_model(
         **_actuator_leaves(actuators),
         **_geom_leaves(compiled, tree),
         **_pair_leaves(pairs),
+        **NO_PENALTY_LEAVES,
         **_other_leaves(compiled, tree, actuators),
         **constraint_leaves(tree, constraints),
         "joint_velocity_limit": fastest[compiled.dof_jntid][:, None],
@@ -72,7 +77,7 @@ def compile_model(
         joint_velocity_limited=tuple(bool(x) for x in np.isfinite(fastest)),
         **topology_fields(constraints),
     )
-    model = Model(topology=topology, pair_from_geoms=rule, **arrays)
+    model = Model(topology=topology, pair_from_geoms=rule, pair_penalty_model=jnp.zeros((0, 1), jnp.int32), **arrays)
     register(model, compiled)
     return model
 

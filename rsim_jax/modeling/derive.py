@@ -14,6 +14,7 @@ from rsim_jax.errors import ModelError
 from rsim_jax.structs import BALL, FREE, VELOCITY_WIDTHS, Model
 
 _ANY, _NONNEGATIVE, _FRACTION = (-np.inf, np.inf), (0.0, np.inf), (0.0, 1.0)
+_POSITIVE = (float(np.finfo(np.float32).tiny), np.inf)
 # public leaf -> (shape before the world axis, smallest and largest value); names are counts of the topology
 PUBLIC: dict[str, tuple[tuple[int | str, ...], tuple[float, float]]] = {
     "gravity": ((3,), _ANY),
@@ -40,7 +41,14 @@ PUBLIC: dict[str, tuple[tuple[int | str, ...], tuple[float, float]]] = {
     "pair_static_friction_velocity": (("npair",), _NONNEGATIVE),
     "pair_rolling_friction": (("npair",), _NONNEGATIVE),
     "pair_spinning_friction": (("npair",), _NONNEGATIVE),
+    "pair_penalty_model": (("npenalty",), _NONNEGATIVE),
+    "pair_penalty_kp": (("npenalty",), _NONNEGATIVE),
+    "pair_penalty_kc": (("npenalty",), _NONNEGATIVE),
+    "pair_penalty_n": (("npenalty",), _POSITIVE),
+    "pair_penalty_mu": (("npenalty",), _NONNEGATIVE),
+    "pair_penalty_v_lin": (("npenalty",), _POSITIVE),
 }
+PENALTY_NUMBERS = ("pair_penalty_kp", "pair_penalty_kc", "pair_penalty_n", "pair_penalty_mu", "pair_penalty_v_lin")
 SCALARS = {  # public leaves without a world axis
     "dt": _NONNEGATIVE,
     "tolerance": _NONNEGATIVE,
@@ -59,7 +67,8 @@ def replace_leaves(model: Model, leaves: dict[str, Any]) -> Model:
     """A copy of the model with new public leaves; inertial properties of links and pair frictions follow.
 
     `pair_friction` follows `geom_friction` where a pair takes it from its geoms, unless it is given itself;
-    `pair_static_friction` keeps its excess over `pair_friction` unless it is given itself. Values may be traced.
+    `pair_static_friction` keeps its excess over `pair_friction` unless it is given itself. The numbers of a
+    penalty pair follow `pair_penalty_model` unless they are given themselves. Values may be traced.
 
     Args:
         leaves: name -> array of the leaf's shape with a last axis of 1 (shared) or N (per world), or a scalar for dt
@@ -81,7 +90,9 @@ def replace_leaves(model: Model, leaves: dict[str, Any]) -> Model:
             new["pair_friction"], model.pair_friction, model.pair_static_friction
         )
         new["pair_static_friction"] = new_friction + (static - friction)
-    new = {name: as_leaf(value, model.dtype) for name, value in new.items()}
+    if "pair_penalty_model" in new:
+        new = {**_penalty_numbers(model, new["pair_penalty_model"]), **new}
+    new = {name: as_leaf(value, getattr(model, name).dtype) for name, value in new.items()}
     changed = dataclasses.replace(model, **new)
     world_count(changed)
     return changed
@@ -157,6 +168,13 @@ def _mixed_friction(model: Model, geom_friction: Any) -> Any:
     return xp.where(rule == 0, own, xp.where(rule == 1, xp.maximum(a, b), xp.where(rule == 2, a, b)))
 
 
+def _penalty_numbers(model: Model, chosen: Any) -> dict[str, Any]:
+    """The numbers (npenalty, W) of the penalty models `chosen` (npenalty, W)."""
+    _, (chosen, table) = _numeric(chosen, model.penalty_numbers)
+    chosen = chosen.astype(int)
+    return {name: table[k, :, 0][chosen] for k, name in enumerate(PENALTY_NUMBERS)} if chosen.shape[0] else {}
+
+
 def as_leaf(value: Any, dtype: Any) -> jax.Array:
     """Cast in NumPy where the value is not traced: JAX would compile a conversion for every shape."""
     return value.astype(dtype) if isinstance(value, jax.core.Tracer) else jax.device_put(np.asarray(value, dtype))
@@ -209,6 +227,11 @@ def _check_numbers(model: Model, name: str, value: np.ndarray) -> None:
     if name in _UNAVAILABLE and np.any(value):
         raise ModelError(
             f"model.replace: {name} contains {value.max():g}; rolling and spinning friction are not available yet"
+        )
+    if name == "pair_penalty_model" and np.any((value % 1 != 0) | (value >= model.penalty_numbers.shape[1])):
+        count = model.penalty_numbers.shape[1]
+        raise ModelError(
+            f"model.replace: {name} contains {value.max():g}; this model has penalty models 0 ... {count - 1}"
         )
     if name in _STRUCTURAL:
         _check_structure(model, name, value)

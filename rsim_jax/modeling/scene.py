@@ -19,8 +19,10 @@ from rsim_jax.modeling.constraints import WIRE_KINDS, WIRE_RESISTS, Constraints,
 from rsim_jax.modeling.load import compile_spec, one_line, read_spec, source_name
 from rsim_jax.modeling.material import Material, PenaltyContact, Soil
 from rsim_jax.modeling.options import Options
+from rsim_jax.modeling.penalty import chosen_geoms, penalty_models, with_penalty
 from rsim_jax.modeling.refuse import Refusals
 from rsim_jax.modeling.scene_leaves import BodyStart, GeomSurface, with_starts, with_surfaces
+from rsim_jax.modeling.stiffness import check_step
 from rsim_jax.structs import Model
 
 Vector = Sequence[float]
@@ -69,6 +71,7 @@ class Scene:
         self._surfaces: list[GeomSurface] = []
         self._starts: list[BodyStart] = []
         self._materials: dict[frozenset[str], Material] = {}
+        self._contact_models: list[tuple[str | int, str | int, tuple[PenaltyContact, ...]]] = []
         self._ignore: set[str] = set()
         self._names: set[str] = {"world"}
         self._prefixes: set[str] = set()
@@ -307,9 +310,25 @@ class Scene:
         points = tuple(checks.vector(owner, f"anchor_{x}", p, 3) for x, p in zip("ab", anchors, strict=True))
         return tuple(int(body) for body in bodies), points
 
-    def set_contact_model(self, a: str | int, b: str | int, model: PenaltyContact | Soil) -> NoReturn:
-        """Compliant contact of a pair. Not available yet."""
-        _not_available("set_contact_model", "leave it out: contacts are rigid")
+    def set_contact_model(
+        self, a: str | int, b: str | int, model: PenaltyContact | Sequence[PenaltyContact] | Soil
+    ) -> None:
+        """Compliant contact between two materials or geoms, in either order, instead of rigid contact.
+
+        A pair of geoms has the model of the last call that names it and whose `bodies` include one of its two.
+
+        Args:
+            a: name of a material, or id of a geom of the compiled scene; a ground comes first, then bodies in order.
+            b: the same.
+            model: a `PenaltyContact`; of several the first acts, and `model.replace(pair_penalty_model=...)` chooses
+                another by its number, pair by pair and world by world. Models are numbered in the order of the calls.
+        """
+        if isinstance(model, Soil):
+            _not_available("set_contact_model with a Soil", "use a PenaltyContact")
+        for value in (a, b):
+            if not isinstance(value, str | int | np.integer) or isinstance(value, bool):
+                raise ModelError(f"set_contact_model: {value!r}: give the name of a material or the id of a geom")
+        self._contact_models.append((a, b, penalty_models(f"set_contact_model({a!r}, {b!r})", model)))
 
     def compile(self, *, options: Options | None = None, dtype: Any = jnp.float32, ignore: Iterable[str] = ()) -> Model:
         """The model of this scene.
@@ -331,7 +350,31 @@ class Scene:
             velocity_limits=self._velocity_limits,
             added=self._constraints,
         )
-        return with_starts(with_surfaces(model, self._surfaces, self._materials), self._starts)
+        model = with_starts(with_surfaces(model, self._surfaces, self._materials), self._starts)
+        return self._with_contact_models(model)
+
+    def _with_contact_models(self, model: Model) -> Model:
+        used: dict[int, PenaltyContact] = {}
+        for a, b, penalties in self._contact_models:
+            owner = f"scene: set_contact_model({a!r}, {b!r})"
+            first, second = (self._geoms_of(model, owner, value) for value in (a, b))
+            model, numbers = with_penalty(model, owner, first, second, penalties)
+            if numbers is not None:
+                used.update(zip(numbers, penalties, strict=True))
+            elif not isinstance(a, str) or not isinstance(b, str):
+                raise ModelError(f"{owner}: these geoms never collide: name two of which one can move")
+        check_step(model, used)
+        return model
+
+    def _geoms_of(self, model: Model, owner: str, name: str | int) -> set[int]:
+        """The geoms of a material, or one geom."""
+        if not isinstance(name, str):
+            return chosen_geoms(model, owner, name)
+        found = {s.geom.id for s in self._surfaces if s.material == name}
+        if not found:
+            known = sorted({s.material for s in self._surfaces if s.material})
+            raise ModelError(f"{owner}: no geom has the material {name!r}; there are: {', '.join(known) or 'none'}")
+        return found
 
     def _owner(self, kind: str, name: str | None) -> str:
         if name is not None and (not isinstance(name, str) or not name):

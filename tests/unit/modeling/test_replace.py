@@ -25,7 +25,7 @@ def test_every_public_leaf_can_be_shared_or_given_per_world(ant, name):
         changed = ant.replace(**{name: np.repeat(value, worlds, axis=-1)})
         assert getattr(changed, name).shape == (*value.shape[:-1], worlds) and world_count(changed) == worlds
         np.testing.assert_array_equal(getattr(changed, name)[..., 0], value[..., 0])
-        assert getattr(changed, name).dtype == ant.dtype and changed.topology == ant.topology
+        assert getattr(changed, name).dtype == getattr(ant, name).dtype and changed.topology == ant.topology
 
 
 @pytest.mark.parametrize("name", SCALARS)

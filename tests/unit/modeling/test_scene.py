@@ -178,8 +178,8 @@ def test_a_scene_can_be_compiled_again_after_more_was_added():
         (lambda s: s.add_heightfield(np.zeros((4, 4)), 1, 1), "add_heightfield is not available yet"),
         (lambda s: s.add_pin(0, 1, (0, 0, 0), (0, 0, 0)), "add_pin is not available yet"),
         (lambda s: s.add_wire(0, 1, (0, 0, 0), (0, 0, 0), 1.0), "add_wire is not available yet"),
-        (lambda s: s.set_contact_model("a", "b", PenaltyContact(1e4, 10)), "set_contact_model is not available yet"),
-        (lambda s: s.set_contact_model("a", "b", Soil(1, 1, 1, 1, 1, 1, 1)), "set_contact_model is not available yet"),
+        (lambda s: s.set_contact_model("a", None, PenaltyContact(1e4, 10)), "None: give the name of a material"),
+        (lambda s: s.set_contact_model("a", "b", Soil(1, 1, 1, 1, 1, 1, 1)), "set_contact_model with a Soil is not"),
         (lambda s: s.compile(options=3), "options=3"),
     ],
 )  # fmt: skip

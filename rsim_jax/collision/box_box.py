@@ -105,8 +105,8 @@ def _edges(turn: jax.Array, t: jax.Array, half1: jax.Array, half2: jax.Array) ->
     Returns:
         separation (9, P, N), distance (9, P, N), unit normal, points on either edge (3, 9, P, N) each.
     """
-    same = np.eye(3)[:, :, None, None, None]  # (c, i): the first box's own axes
-    other = np.eye(3)[:, None, :, None, None]  # (m, j)
+    same = np.eye(3, dtype=t.dtype)[:, :, None, None, None]  # (c, i): the first box's own axes
+    other = np.eye(3, dtype=t.dtype)[:, None, :, None, None]  # (m, j)
     b = turn[:, None]  # (c, 1, j)
     raw = cross(jnp.broadcast_to(jnp.asarray(same, t.dtype), (3, 3, 3, 1, 1)), b)  # exactly square to axis i
     squared = fence(dot(raw, raw))

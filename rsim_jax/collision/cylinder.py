@@ -18,7 +18,7 @@ from rsim_jax.lanes.fence import fence, stack
 from rsim_jax.lanes.vectors import cross, dot
 
 LEVEL = 5e-3  # sine of the angle within which a capsule lies along a surface; misses LEVEL^2 / 2 of a radius in depth
-DISTINCT = 0.02  # two points of an axis closer than this part of the radius are one contact
+DISTINCT = 0.1  # two points of an axis closer than this part of the radius are one contact, at the deepest place
 HALVINGS, SECANTS = 8, 8
 
 

@@ -27,7 +27,7 @@ from rsim_jax.lanes.vectors import cross, dot
 SNAP = 0.02  # sine: directions closer to a flat face's normal than this are the face's
 CAP = 0.7  # cosine of a cylinder's axis with the normal above which its cap faces the other shape, not its side
 TIE = 64  # resolutions of the shapes' size within which a face is preferred to a rim
-LIFT = 0.1  # of the least size: how far apart shapes are held while their rims are examined
+LIFT = 0.02  # of the least size: how far apart shapes are held while their rims are examined
 
 
 def cylinder_box(
@@ -76,6 +76,7 @@ def cylinder_box(
     flat = fence((on_face | on_cap) & (least <= gap + SNAP * SNAP * size))
 
     rim = c + cylinder.farthest_point(normal, axis, radius, half1) + normal * (0.5 * gap)
+    side_wins = side_wins & (jnp.abs(dot(normal, axis)) < SNAP)  # else a corner of the box is at a rim
     s, exists, below = side
     single = stack([gap, jnp.full_like(gap, FAR)])
     side_gap = stack([dot(normal, below[:, k] - (c + s[k] * axis)) - radius for k in range(2)])
@@ -132,7 +133,7 @@ def _best_direction(
     below = fence(jnp.clip(core, -half2[:, None], half2[:, None]))
     _, away = _box_outward(core[:, 0], half2)
 
-    faces = np.eye(3)[:, :, None, None] * jnp.where(c >= 0, -1, 1)
+    faces = np.eye(3, dtype=c.dtype)[:, :, None, None] * jnp.where(c >= 0, -1, 1)
     cap = jnp.where(dot(c, axis) >= 0, -axis, axis)
     tried = fence(jnp.concatenate([faces, stack([cap, -away], axis=1)], axis=1))
     separation = fence(_separation(tried, c, axis, radius, half1, half2))

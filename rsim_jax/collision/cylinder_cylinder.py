@@ -73,7 +73,8 @@ def cylinder_cylinder(
         d + cylinder.farthest_point(-normal, axis2, size2[0], size2[1]) - half,
         cylinder.farthest_point(normal, axis1, size1[0], size1[1]) + half,
     )
-    is_side = winner == SIDE
+    level = jnp.maximum(jnp.abs(dot(normal, axis1)), jnp.abs(dot(normal, axis2)))
+    is_side = (winner == SIDE) & (level < SNAP)  # else an end of one axis is nearest: a rim
     lone_gap = fence(jnp.where(is_side, side_gap, stack([gap, jnp.full_like(gap, FAR)])))
     lone = fence(jnp.where(is_side, 0.5 * (p + q) + (0.5 * (size1[0] - size2[0]) * normal)[:, None], rim[:, None]))
     points, gaps = [], []

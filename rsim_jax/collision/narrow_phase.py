@@ -16,6 +16,9 @@ import jax.numpy as jnp
 
 from rsim_jax.collision import box, plane, rounded
 from rsim_jax.collision.box_box import box_box
+from rsim_jax.collision.cylinder import capsule_cylinder, sphere_cylinder
+from rsim_jax.collision.cylinder_box import cylinder_box
+from rsim_jax.collision.cylinder_cylinder import cylinder_cylinder
 from rsim_jax.collision.directions import perpendicular
 from rsim_jax.collision.pair_table import FAMILIES, candidate_pairs, pair_families
 from rsim_jax.collision.patches import FAR
@@ -198,7 +201,7 @@ def _capsule_box(poses: GeomPoses, group: Group) -> tuple[jax.Array, jax.Array]:
     return core.reshape(3, -1, core.shape[-1]), exists.reshape(-1, exists.shape[-1])
 
 
-# shapes with flat faces: each family's function gives whole contacts
+# cylinders and pairs of flat faces: each family's function gives whole contacts
 
 
 def _whole(_: GeomPoses, groups: list[Group], contacts: list[Contact]) -> Contact:
@@ -220,6 +223,25 @@ def _box_box(poses: GeomPoses, group: Group) -> Contact:
     return _items(*box_box(*_framed(poses, group.first), *_framed(poses, group.second), group.points))
 
 
+def _cylinder_box(poses: GeomPoses, group: Group) -> Contact:
+    return _items(*cylinder_box(*_framed(poses, group.first), *_framed(poses, group.second), group.points))
+
+
+def _cylinder_cylinder(poses: GeomPoses, group: Group) -> Contact:
+    return _items(*cylinder_cylinder(*_framed(poses, group.first), *_framed(poses, group.second), group.points))
+
+
+def _sphere_cylinder(poses: GeomPoses, group: Group) -> Contact:
+    centre2, columns2, size2 = _framed(poses, group.second)
+    return sphere_cylinder(poses.centre(group.first), poses.size(group.first)[0], centre2, columns2[2], size2)
+
+
+def _capsule_cylinder(poses: GeomPoses, group: Group) -> Contact:
+    g = group.first
+    centre2, columns2, size2 = _framed(poses, group.second)
+    return _items(*capsule_cylinder(poses.centre(g), poses.axis(g), poses.size(g), centre2, columns2[2], size2))
+
+
 _FINISHES: list[tuple[Callable[..., Contact], dict[str, Callable[..., tuple[jax.Array, ...]]]]] = [
     (
         _on_planes,
@@ -235,5 +257,14 @@ _FINISHES: list[tuple[Callable[..., Contact], dict[str, Callable[..., tuple[jax.
         {"sphere_sphere": _sphere_sphere, "sphere_capsule": _sphere_capsule, "capsule_capsule": _capsule_capsule},
     ),
     (_on_boxes, {"sphere_box": _sphere_box, "capsule_box": _capsule_box}),
-    (_whole, {"box_box": _box_box}),
+    (
+        _whole,
+        {
+            "sphere_cylinder": _sphere_cylinder,
+            "capsule_cylinder": _capsule_cylinder,
+            "cylinder_cylinder": _cylinder_cylinder,
+            "cylinder_box": _cylinder_box,
+            "box_box": _box_box,
+        },
+    ),
 ]

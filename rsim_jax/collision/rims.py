@@ -12,6 +12,7 @@ s(n') >= n . n' s(n) + (1 - n . n') lift >= s(n) for overlaps: a few PASSES clim
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import jax
@@ -44,7 +45,7 @@ def closest_on_rim(centre: jax.Array, e1: jax.Array, e2: jax.Array, radius: jax.
     tried = tried.reshape(2, SAMPLES, *[1] * (centre.ndim - 1))
     points = centre[:, None] + radius * (tried[0] * e1[:, None] + tried[1] * e2[:, None])
     _, w = largest(-outward(points)[0], tried)
-    c, s = np.cos(2 * np.pi / SAMPLES), np.sin(2 * np.pi / SAMPLES)
+    c, s = math.cos(2 * math.pi / SAMPLES), math.sin(2 * math.pi / SAMPLES)
     low = fence(jnp.stack([c * w[0] + s * w[1], c * w[1] - s * w[0]]))
     high = fence(jnp.stack([c * w[0] - s * w[1], c * w[1] + s * w[0]]))
 
@@ -102,7 +103,7 @@ def best_of_rims(
     start = lax.stop_gradient((normal, gap))
     by = move(*start)
     shape = jax.eval_shape(lambda: examine(by, None))[0].shape
-    carry = (*start, by, jnp.full(shape, np.sqrt(0.5), normal.dtype))
+    carry = (*start, by, jnp.full(shape, math.sqrt(0.5), normal.dtype))
     *_, by, w = lax.stop_gradient(lax.fori_loop(0, PASSES, climb, carry))
     _, directions, separations, numbers = examine(by, w)
     best, direction, number = largest(separations, directions, numbers)

@@ -173,9 +173,7 @@ def _closest(
     x = jnp.where(second, place(corner[:, pairs:]), below[:, :pairs])
     y = jnp.where(second, place(below[:, pairs:]), corner[:, :pairs])
     outward = fence(axis * _sign(jnp.concatenate([t, -stack([dot(turn[:, j], t) for j in range(3)])], axis=1)))
-    outward = jnp.where(
-        on_second, -stack([dot(turn[c], outward[:, pairs:]) for c in range(3)]), outward[:, :pairs]
-    )
+    outward = jnp.where(on_second, -stack([dot(turn[c], outward[:, pairs:]) for c in range(3)]), outward[:, :pairs])
 
     edge_near, normal, x_edge, y_edge = largest(jnp.where(apart, -edges[1], edges[0]), *edges[2:])
     use_edge = fence(edge_near > near + tie)

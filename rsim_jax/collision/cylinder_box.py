@@ -51,7 +51,7 @@ def cylinder_box(
     radius, half1 = size1[0], size1[1]
     c = to_box(columns2, fence(centre1 - centre2))
     e1, e2, axis = (to_box(columns2, columns1[k]) for k in range(3))
-    normal, gap, side_wins, side = _best_direction(c, e1, e2, axis, radius, half1, half2)
+    normal, gap, side_wins, place, side = _best_direction(c, e1, e2, axis, radius, half1, half2)
 
     face = _nearest_axis(normal)
     straight = turned(normal, face)
@@ -75,12 +75,15 @@ def cylinder_box(
         least = jnp.minimum(least, flat_gap[k])
     flat = fence((on_face | on_cap) & (least <= gap + SNAP * SNAP * size))
 
-    rim = c + cylinder.farthest_point(normal, axis, radius, half1) + normal * (0.5 * gap)
+    rim = place + normal * (0.5 * gap)
     side_wins = side_wins & (jnp.abs(dot(normal, axis)) < SNAP)  # else a corner of the box is at a rim
     s, exists, below = side
     single = stack([gap, jnp.full_like(gap, FAR)])
-    side_gap = stack([dot(normal, below[:, k] - (c + s[k] * axis)) - radius for k in range(2)])
-    side_gap = jnp.where(exists, side_gap, FAR)
+    over = [fence(below[:, k] - (c + s[k] * axis)) for k in range(2)]
+    reach = [dot(normal, over[k]) for k in range(2)]
+    beside = [dot(over[k], over[k]) - reach[k] * reach[k] for k in range(2)]  # of a place beyond the box's end
+    exists = exists & stack([jnp.ones_like(side_wins), beside[1] < jnp.square(0.1 * radius)])
+    side_gap = jnp.where(exists, stack(reach) - radius, FAR)
     side_point = [c + s[k] * axis + normal * (radius + 0.5 * side_gap[k]) for k in range(2)]
     lone_gap = fence(jnp.where(side_wins, side_gap, single))
     lone = [fence(jnp.where(side_wins, p, rim)) for p in side_point]
@@ -122,8 +125,8 @@ def _best_direction(
     radius: jax.Array,
     half1: jax.Array,
     half2: jax.Array,
-) -> tuple[jax.Array, jax.Array, jax.Array, tuple[jax.Array, ...]]:
-    """Unit normal from cylinder to box (3, P, N), separation along it, whether it is that of the cylinder's side.
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, tuple[jax.Array, ...]]:
+    """Unit normal from cylinder to box, separation along it, whether it is the side's, the place on the rim.
 
     The last are the side's two places along the axis, whether they exist, and the box's points below them.
     """
@@ -138,7 +141,9 @@ def _best_direction(
     tried = fence(jnp.concatenate([faces, stack([cap, -away], axis=1)], axis=1))
     separation = fence(_separation(tried, c, axis, radius, half1, half2))
     flat_gap, normal = largest(separation, tried)
-    side_wins = separation[4] > jnp.maximum(jnp.maximum(separation[0], separation[1]), jnp.maximum(separation[2], separation[3]))
+    side_wins = separation[4] > jnp.maximum(
+        jnp.maximum(separation[0], separation[1]), jnp.maximum(separation[2], separation[3])
+    )
 
     least = jnp.minimum(jnp.minimum(radius, half1), jnp.minimum(jnp.minimum(half2[0], half2[1]), half2[2]))
     e1, e2 = e1[:, None], e2[:, None]
@@ -151,12 +156,16 @@ def _best_direction(
         place = fence(centres + radius * (w[0] * e1 + w[1] * e2))
         directions = -_box_outward(place, half2[:, None])[1]
         separations = _separation(directions, c, axis, radius, half1, half2)
-        return w, directions, separations, jnp.asarray([0.0, 1.0], c.dtype)[None, :, None, None]
+        numbers = jnp.asarray([0.0, 1.0], c.dtype)[None, :, None, None]
+        return w, directions, separations, numbers, place + move[:, None]
 
     size = radius + half1 + half2[0] + half2[1] + half2[2]
     tie = TIE * jnp.finfo(c.dtype).eps * size
-    normal, gap, rim = best_of_rims(normal, flat_gap, LIFT * least, examine, tie)
-    return normal, gap, fence(side_wins & (rim < 0)), (s, exists, below)
+    normal, gap, rim, place = best_of_rims(normal, flat_gap, LIFT * least, examine, tie)
+    farthest = c + cylinder.farthest_point(normal, axis, radius, half1)
+    behind = dot(normal, farthest - place) > 2 * LIFT * least  # the far rim may have found the direction
+    place = fence(jnp.where((rim < 0) | behind, farthest, place))
+    return normal, gap, fence(side_wins & (rim < 0)), place, (s, exists, below)
 
 
 def _separation(

@@ -42,7 +42,7 @@ def cylinder_cylinder(
     worlds = centre1.shape[-1]
     size1, size2 = (jnp.broadcast_to(h, (*h.shape[:-1], worlds)) for h in (size1, size2))
     d = fence(centre2 - centre1)
-    normal, gap, winner, sides = _best_direction(d, columns1, columns2, size1, size2)
+    normal, gap, winner, place, sides = _best_direction(d, columns1, columns2, size1, size2)
     axis1, axis2 = columns1[2], columns2[2]
     lean1, lean2 = (cross(normal, axis) for axis in (axis1, axis2))
     on_cap1 = dot(lean1, lean1) < SNAP * SNAP
@@ -68,11 +68,7 @@ def cylinder_cylinder(
     between = stack([dot(normal, q[:, k] - p[:, k]) for k in range(2)])
     side_gap = jnp.where(exists, between - size1[0] - size2[0], FAR)
     half = 0.5 * gap * normal
-    rim = jnp.where(
-        winner == RIM_OF_SECOND,
-        d + cylinder.farthest_point(-normal, axis2, size2[0], size2[1]) - half,
-        cylinder.farthest_point(normal, axis1, size1[0], size1[1]) + half,
-    )
+    rim = place + jnp.where(winner == RIM_OF_SECOND, -half, half)
     level = jnp.maximum(jnp.abs(dot(normal, axis1)), jnp.abs(dot(normal, axis2)))
     is_side = (winner == SIDE) & (level < SNAP)  # else an end of one axis is nearest: a rim
     lone_gap = fence(jnp.where(is_side, side_gap, stack([gap, jnp.full_like(gap, FAR)])))
@@ -92,8 +88,8 @@ FLAT, SIDE, RIM_OF_FIRST, RIM_OF_SECOND = 0, 1, 2, 3  # whose direction is the b
 
 def _best_direction(
     d: jax.Array, columns1: jax.Array, columns2: jax.Array, size1: jax.Array, size2: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array, tuple[jax.Array, ...]]:
-    """Unit normal from the first (3, P, N), separation along it and its kind (P, N), relative to the first's centre.
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, tuple[jax.Array, ...]]:
+    """Unit normal from the first, separation along it, its kind, the place on the rim relative to the first's centre.
 
     The last are the closest points of the axes (3, 2, P, N) twice, and whether they exist (2, P, N).
     """
@@ -134,12 +130,18 @@ def _best_direction(
             w = closest_on_rim(centres, e1, e2, radius, outward)
         place = fence(centres + radius * (w[0] * e1 + w[1] * e2))
         directions = fence(sign * cylinder.outward(place - solid, solid_axis, *solid_size)[1])
-        return w, directions, _separation(directions, d, axis1, axis2, size1, size2), numbers
+        places = place - jnp.where(sign > 0, move[:, None], 0)
+        return w, directions, _separation(directions, d, axis1, axis2, size1, size2), numbers, places
 
     tie = TIE * jnp.finfo(d.dtype).eps * size
-    normal, gap, rim = best_of_rims(normal, flat_gap, LIFT * least, examine, tie)
+    normal, gap, rim, place = best_of_rims(normal, flat_gap, LIFT * least, examine, tie)
     kind = jnp.where(rim >= 0, rim, jnp.where(flat_gap > cap_gap, float(SIDE), float(FLAT)))
-    return normal, gap, fence(kind), (p, q, exists)
+    first = cylinder.farthest_point(normal, axis1, size1[0], size1[1])
+    second = d + cylinder.farthest_point(-normal, axis2, size2[0], size2[1])
+    farthest = jnp.where(rim == RIM_OF_SECOND, second, first)
+    behind = jnp.abs(dot(normal, farthest - place)) > 2 * LIFT * least  # the far rim may have found the direction
+    place = fence(jnp.where((rim < 0) | behind, farthest, place))
+    return normal, gap, fence(kind), place, (p, q, exists)
 
 
 def _separation(
@@ -174,9 +176,7 @@ def _cap_patch(
     middle = offset - own[1] * up
     lean = seen(along)[:2]
     place, gap = disc_patch(own[0], seen(middle - other[1] * along), other[0], lean, slots)
-    line_place, line_gap = segment_patch(
-        Disc(own[0]), seen(middle - other[0] * aside), seen(other[1] * along), slots
-    )
+    line_place, line_gap = segment_patch(Disc(own[0]), seen(middle - other[0] * aside), seen(other[1] * along), slots)
     place, gap = fence((jnp.where(standing, place, line_place), jnp.where(standing, gap, line_gap)))
     height = own[1] + 0.5 * gap
     point = place[0] * axes[0][:, None] + place[1] * axes[1][:, None] + height * axes[2][:, None]

@@ -75,7 +75,9 @@ def pair_families(topology: Topology) -> tuple[int, ...]:
 def candidates(topology: Topology) -> tuple[tuple[int, int], ...]:
     """(pair, feature) of every candidate, pair by pair."""
     families = pair_families(topology)
-    return tuple((pair, k) for pair, f in enumerate(families) for k in range(FAMILIES[f].count(topology.manifold_points)))
+    return tuple(
+        (pair, k) for pair, f in enumerate(families) for k in range(FAMILIES[f].count(topology.manifold_points))
+    )
 
 
 def candidate_pairs(topology: Topology) -> tuple[int, ...]:

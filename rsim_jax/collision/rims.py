@@ -76,16 +76,18 @@ def closest_on_rim(centre: jax.Array, e1: jax.Array, e2: jax.Array, radius: jax.
 
 def best_of_rims(
     normal: jax.Array, gap: jax.Array, lift: jax.Array, examine: Examine, tie: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Improve the best direction so far by those between rims and solids.
 
     Args:
         normal: (3, P, N) unit, gap: (P, N) separation along it; lift, tie: (P, N) m.
         examine: (move (3, P, N), w or None) -> (w, directions (3, K, P, N), separations (K, P, N) in the true pose,
-            numbers of the rims (1, K, 1, 1)), with the second shape moved by `move`.
+            numbers of the rims (1, K, 1, 1), their places in the true pose (3, K, P, N)), with the second shape moved
+            by `move`.
 
     Returns:
-        direction (3, P, N), separation (P, N), number of the rim or -1 where none is better by more than `tie`.
+        direction (3, P, N), separation (P, N), number of the rim or -1 where none is better by more than `tie`,
+        place on that rim (3, P, N).
     """
 
     def move(normal: jax.Array, gap: jax.Array) -> jax.Array:
@@ -94,7 +96,7 @@ def best_of_rims(
     def climb(_: jax.Array, carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         normal, gap, by, w = carry
         tried_by = move(normal, gap)
-        tried_w, directions, separations, _ = examine(tried_by, None)
+        tried_w, directions, separations, *_ = examine(tried_by, None)
         best, direction = largest(separations, directions)
         better = best > gap + tie
         normal, by = (fence(jnp.where(better, a, b)) for a, b in ((direction, normal), (tried_by, by)))
@@ -105,11 +107,12 @@ def best_of_rims(
     shape = jax.eval_shape(lambda: examine(by, None))[0].shape
     carry = (*start, by, jnp.full(shape, math.sqrt(0.5), normal.dtype))
     *_, by, w = lax.stop_gradient(lax.fori_loop(0, PASSES, climb, carry))
-    _, directions, separations, numbers = examine(by, w)
-    best, direction, number = largest(separations, directions, numbers)
+    _, directions, separations, numbers, places = examine(by, w)
+    best, direction, number, place = largest(separations, directions, numbers, places)
     better = best > gap + tie
     return (
         fence(jnp.where(better, direction, normal)),
         fence(jnp.where(better, best, gap)),
         fence(jnp.where(better, number[0], -1)),
+        place,
     )

@@ -63,7 +63,9 @@ def test_a_bar_across_a_block_rests_on_their_overlap(points, dtype):
     found = jax.tree.map(np.asarray, rsim.detect(model, seen.state))
     used = np.abs(found.point_pair.depth) < 1e-3
     where = found.contact_point[:2, used[:, 0] & (found.body_b[:, 0] > 0), 0]
-    assert {(round(float(x), 3), round(float(y), 3)) for x, y in where.T} == {(x, y) for x in (-0.02, 0.02) for y in (-0.012, 0.012)}
+    assert {(round(float(x), 3), round(float(y), 3)) for x, y in where.T} == {
+        (x, y) for x in (-0.02, 0.02) for y in (-0.012, 0.012)
+    }
 
 
 @DTYPES

@@ -72,6 +72,7 @@ class Topology:
     speculative: bool
     integrator: str  # "semi_implicit" | "trapezoid" | "rk4"
     source: str  # file name, for messages
+    manifold_points: int = 4  # candidates of a pair of flat faces
     joint_sprung: tuple[bool, ...] = ()  # ball and free joints with a spring (hinges and slides may always have one)
     joint_velocity_limited: tuple[bool, ...] = ()  # hinge and slide only: has a limit row even without a range
     # pins hold two points together, welds (a pin that also holds the rotation) two frames: bodies (a, b)

@@ -100,7 +100,11 @@ def _range(bounds: np.ndarray) -> str | None:
 def _contacts(model: Model) -> str:
     t = model.topology
     count = Counter(pair_table.FAMILIES[i].name for i in pair_table.pair_families(t))
-    rows = [(f.name, count[f.name], count[f.name] * f.points) for f in pair_table.FAMILIES if count[f.name]]
+    rows = [
+        (f.name, count[f.name], count[f.name] * f.count(t.manifold_points))
+        for f in pair_table.FAMILIES
+        if count[f.name]
+    ]
     rows.append(("all", t.npair, len(pair_table.candidates(t))))
     if t.npenalty:
         rows.append(("compliant", t.npenalty, t.penalty_candidates))
@@ -112,7 +116,10 @@ def _contacts(model: Model) -> str:
 def _options(model: Model) -> str:
     t = model.topology
     gravity = " ".join(f"{x:g}" for x in np.asarray(model.gravity)[:, 0])
-    static = {name: getattr(t, name) for name in ("sweeps", "slip_rule", "warm_start", "speculative", "integrator")}
+    static = {
+        name: getattr(t, name)
+        for name in ("sweeps", "slip_rule", "warm_start", "speculative", "integrator", "manifold_points")
+    }
     names = ("tolerance", "erp", "slop", "max_correction", "limit_restitution")
     numbers = {name: f"{float(getattr(model, name)):g}" for name in names}
     values = {"timestep": f"{float(model.dt):g} s", "gravity": f"{gravity} m/s^2", **static, **numbers}

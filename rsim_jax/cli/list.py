@@ -44,7 +44,7 @@ def _presets() -> str:
 
 
 def _pairs() -> str:
-    points = {f.name: f.points for f in pair_table.FAMILIES}
+    points = {f.name: f.points or "4 (up to 8)" for f in pair_table.FAMILIES}
     rows, missing = [], []
     for a, b in combinations_with_replacement(range(len(SHAPES)), 2):
         name = pair_table.family(a, b)

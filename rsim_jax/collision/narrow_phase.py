@@ -16,14 +16,17 @@ import jax
 import jax.numpy as jnp
 
 from rsim_jax.collision import box, plane, rounded
+from rsim_jax.collision.box_box import box_box
+from rsim_jax.collision.cylinder import capsule_cylinder, sphere_cylinder
+from rsim_jax.collision.cylinder_box import cylinder_box
+from rsim_jax.collision.cylinder_cylinder import cylinder_cylinder
 from rsim_jax.collision.directions import perpendicular
 from rsim_jax.collision.pair_table import FAMILIES, candidate_pairs, pair_families, penalty_topology
+from rsim_jax.collision.patches import FAR
 from rsim_jax.collision.poses import GeomPoses
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.lanes.tree import take
 from rsim_jax.structs import Candidates, Links, Model, Topology
-
-FAR = 1e3  # m: the gap of a candidate that does not exist in this pose, such as the second contact of crossed capsules
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def _groups(topology: Topology) -> list[Group]:
         flipped = tuple(topology.geom_type[a] != family.shapes[0] for a, _ in pairs)
         first = tuple(b if flip else a for (a, b), flip in zip(pairs, flipped, strict=True))
         second = tuple(a if flip else b for (a, b), flip in zip(pairs, flipped, strict=True))
-        groups.append(Group(family.name, first, second, flipped, family.points))
+        groups.append(Group(family.name, first, second, flipped, family.count(topology.manifold_points)))
     return groups
 
 
@@ -211,6 +214,47 @@ def _capsule_box(poses: GeomPoses, group: Group) -> tuple[jax.Array, jax.Array]:
     return core.reshape(3, -1, core.shape[-1]), exists.reshape(-1, exists.shape[-1])
 
 
+# cylinders and pairs of flat faces: each family's function gives whole contacts
+
+
+def _whole(_: GeomPoses, groups: list[Group], contacts: list[Contact]) -> Contact:
+    point, normal, distance = (_joined(list(parts)) for parts in zip(*contacts, strict=True))
+    return point, normal, distance
+
+
+def _items(point: jax.Array, normal: jax.Array, distance: jax.Array) -> Contact:
+    """(..., P, F, N) -> (..., P F, N)."""
+    flat = [x.reshape(*x.shape[:-3], -1, x.shape[-1]) for x in (point, normal, distance)]
+    return flat[0], flat[1], flat[2]
+
+
+def _framed(poses: GeomPoses, geoms: tuple[int, ...]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    return poses.centre(geoms), poses.columns(geoms), poses.size(geoms)
+
+
+def _box_box(poses: GeomPoses, group: Group) -> Contact:
+    return _items(*box_box(*_framed(poses, group.first), *_framed(poses, group.second), group.points))
+
+
+def _cylinder_box(poses: GeomPoses, group: Group) -> Contact:
+    return _items(*cylinder_box(*_framed(poses, group.first), *_framed(poses, group.second), group.points))
+
+
+def _cylinder_cylinder(poses: GeomPoses, group: Group) -> Contact:
+    return _items(*cylinder_cylinder(*_framed(poses, group.first), *_framed(poses, group.second), group.points))
+
+
+def _sphere_cylinder(poses: GeomPoses, group: Group) -> Contact:
+    centre2, columns2, size2 = _framed(poses, group.second)
+    return sphere_cylinder(poses.centre(group.first), poses.size(group.first)[0], centre2, columns2[2], size2)
+
+
+def _capsule_cylinder(poses: GeomPoses, group: Group) -> Contact:
+    g = group.first
+    centre2, columns2, size2 = _framed(poses, group.second)
+    return _items(*capsule_cylinder(poses.centre(g), poses.axis(g), poses.size(g), centre2, columns2[2], size2))
+
+
 _FINISHES: list[tuple[Callable[..., Contact], dict[str, Callable[..., tuple[jax.Array, ...]]]]] = [
     (
         _on_planes,
@@ -226,4 +270,14 @@ _FINISHES: list[tuple[Callable[..., Contact], dict[str, Callable[..., tuple[jax.
         {"sphere_sphere": _sphere_sphere, "sphere_capsule": _sphere_capsule, "capsule_capsule": _capsule_capsule},
     ),
     (_on_boxes, {"sphere_box": _sphere_box, "capsule_box": _capsule_box}),
+    (
+        _whole,
+        {
+            "sphere_cylinder": _sphere_cylinder,
+            "capsule_cylinder": _capsule_cylinder,
+            "cylinder_cylinder": _cylinder_cylinder,
+            "cylinder_box": _cylinder_box,
+            "box_box": _box_box,
+        },
+    ),
 ]

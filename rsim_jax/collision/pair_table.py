@@ -15,11 +15,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Family:
-    """One combination of shapes: `shapes` in the order its function takes them, `points` candidates per pair."""
+    """One combination of shapes: `shapes` in the order its function takes them, `points` candidates per pair.
+
+    `points` is None where flat faces may meet: such pairs get as many candidates as Options.manifold_points says.
+    """
 
     name: str
     shapes: tuple[int, int]
-    points: int
+    points: int | None
+
+    def count(self, manifold_points: int) -> int:
+        """Candidates per pair."""
+        return manifold_points if self.points is None else self.points
 
 
 FAMILIES: tuple[Family, ...] = (  # the order is part of the layout: topology.pair_geoms is sorted by it
@@ -32,6 +39,11 @@ FAMILIES: tuple[Family, ...] = (  # the order is part of the layout: topology.pa
     Family("sphere_box", (SPHERE, BOX), 1),
     Family("capsule_capsule", (CAPSULE, CAPSULE), 2),
     Family("capsule_box", (CAPSULE, BOX), 2),
+    Family("sphere_cylinder", (SPHERE, CYLINDER), 1),
+    Family("capsule_cylinder", (CAPSULE, CYLINDER), 2),
+    Family("cylinder_cylinder", (CYLINDER, CYLINDER), None),
+    Family("cylinder_box", (CYLINDER, BOX), None),
+    Family("box_box", (BOX, BOX), None),
 )
 _INDEX = {f.shapes: i for i, f in enumerate(FAMILIES)}
 
@@ -65,7 +77,9 @@ def pair_families(topology: Topology) -> tuple[int, ...]:
 def candidates(topology: Topology) -> tuple[tuple[int, int], ...]:
     """(pair, feature) of every candidate, pair by pair."""
     families = pair_families(topology)
-    return tuple((pair, k) for pair, f in enumerate(families) for k in range(FAMILIES[f].points))
+    return tuple(
+        (pair, k) for pair, f in enumerate(families) for k in range(FAMILIES[f].count(topology.manifold_points))
+    )
 
 
 def candidate_pairs(topology: Topology) -> tuple[int, ...]:

@@ -15,10 +15,10 @@ from rsim_jax.modeling.links import LinkTree
 _PER_SCENE, _PER_TREE, _CANDIDATES_PER_ROW = 2, 6, 16
 
 
-def default_max_contacts(compiled: mujoco.MjModel, tree: LinkTree, pairs: Pairs) -> int:
+def default_max_contacts(compiled: mujoco.MjModel, tree: LinkTree, pairs: Pairs, manifold_points: int) -> int:
     """Rows that random controls exceed in fewer than one of 10,000 steps; never more than there are candidates."""
     types = compiled.geom_type[pairs.geoms].tolist()
-    count = sum(FAMILIES[family_index(*shapes)].points for shapes in types)
+    count = sum(FAMILIES[family_index(*shapes)].count(manifold_points) for shapes in types)
     trees = sum(parent >= compiled.njnt for parent in tree.joint_parent)
     links = np.unique(np.asarray(tree.body_link)[compiled.geom_bodyid[pairs.geoms]]).size
     return min(count, _PER_SCENE + _PER_TREE * trees + min(count // _CANDIDATES_PER_ROW, links))

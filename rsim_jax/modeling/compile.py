@@ -105,7 +105,7 @@ def _topology(
 ) -> Topology:
     capacity = options.max_contacts
     if capacity is None:
-        capacity = default_max_contacts(compiled, tree, pairs)
+        capacity = default_max_contacts(compiled, tree, pairs, options.manifold_points)
     return Topology(
         body_names=names(compiled, "body", compiled.nbody),
         body_parent=_ints(compiled.body_parentid),
@@ -133,6 +133,7 @@ def _topology(
         warm_start=options.warm_start,
         speculative=options.speculative,
         integrator=options.integrator,
+        manifold_points=options.manifold_points,
         source=source,
         joint_sprung=tuple(bool(x) for x in _sprung(compiled)),
     )

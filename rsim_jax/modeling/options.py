@@ -29,6 +29,8 @@ class Options:
         warm_start: start from the impulses of the previous step.
         speculative: let fast bodies stop at a surface instead of inside it.
         limit_restitution: 0 ... 1; bounce of joint limits.
+        manifold_points: 4 ... 8 contacts (a count) at most between two flat faces. 4 carry a face; raise it when
+            overlaps with more corners must carry load or torque up to their very outline, at more cost per step.
         integrator: "semi_implicit" | "trapezoid" | "rk4".
         velocity_limits: joints keep the velocity limits of a URDF, as hard as their stops. Off by default: such limits
             describe a motor driver more often than the robot.
@@ -47,6 +49,7 @@ class Options:
     warm_start: bool = True
     speculative: bool = True
     limit_restitution: float = 0.0
+    manifold_points: int = 4
     integrator: str = "semi_implicit"
     velocity_limits: bool = False
 
@@ -54,6 +57,9 @@ class Options:
         if self.max_contacts is not None:
             _check_integer("max_contacts", self.max_contacts, least=0)
         _check_integer("sweeps", self.sweeps, least=1)
+        _check_integer("manifold_points", self.manifold_points, least=4)
+        if self.manifold_points > 8:
+            raise ModelError(f"Options.manifold_points = {self.manifold_points!r}: give an integer from 4 to 8")
         for name in ("tolerance", "erp", "slop", "max_correction"):
             _check_number(name, getattr(self, name), 0.0, math.inf)
         _check_number("limit_restitution", self.limit_restitution, 0.0, 1.0)

@@ -11,7 +11,6 @@ import pytest
 from model_files import path
 
 from rsim_jax.collision.pair_table import candidates, family_index
-from rsim_jax.errors import ModelError
 from rsim_jax.modeling import compiled, load
 
 
@@ -104,10 +103,12 @@ def test_the_default_capacity_covers_what_mujoco_counts_in_random_motion():
     assert load(path("b24_masks.xml")).topology.max_contacts == 5  # never more than there are candidates
 
 
-def test_unsupported_combinations_name_both_geoms():
-    text = """<mujoco><worldbody><geom name="table" type="box" size="1 1 1"/>
-    <geom name="floor" type="plane" size="1 1 1"/>
-    <body><freejoint/><geom name="can" type="cylinder" size=".1 .1"/></body></worldbody></mujoco>"""
-    with pytest.raises(ModelError, match='geom "table" with geom "can": contact of box with cylinder'):
-        load(text)
-    assert names_of(load(text, ignore=("pair",))) == {frozenset(("floor", "can"))}
+def test_primitive_shapes_touch_each_other():
+    shapes = ("sphere", "capsule", "cylinder", "box")
+    bodies = "".join(
+        f'<body><freejoint/><geom name="{kind}{k}" type="{kind}" size=".1 .1 .1"/></body>'
+        for kind in shapes
+        for k in range(2)
+    )
+    text = f'<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/>{bodies}</worldbody></mujoco>'
+    assert load(text).topology.npair == 8 + 8 * 7 // 2

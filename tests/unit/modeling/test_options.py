@@ -15,6 +15,7 @@ from rsim_jax.modeling import Options
         ("sweeps", [1, 50], [0, -3, 2.0, None]),
         ("tolerance", [0, 1e-4], [-1e-4, float("nan"), float("inf"), None]),
         ("erp", [0, 3.0], [-0.1, float("nan"), "1"]),
+        ("manifold_points", [4, 6, 8], [3, 9, 4.0, True, None]),
         ("slop", [0.0, 1e-3], [-1e-5, float("inf")]),
         ("max_correction", [0.0, 10], [-1, float("nan")]),
         ("slip_rule", ["coulomb", "energy"], ["drake", None, 1]),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from model_files import path
 
+from rsim_jax.collision.pair_table import candidates
 from rsim_jax.errors import ModelError
 from rsim_jax.modeling import Material, Options, PenaltyContact, Scene, Soil, compiled
 from rsim_jax.structs import BOX, CAPSULE, CYLINDER, PLANE, SPHERE
@@ -225,10 +226,11 @@ def test_repeated_names_are_refused():
         scene.add_articulation(path("b09_ref.xml"), name="arm")
 
 
-def test_unsupported_pairs_of_a_scene_can_be_ignored():
+def test_boxes_and_cylinders_of_a_scene_touch():
     scene = Scene()
     scene.add_cylinder(0.1, 0.2, 1)
     scene.add_box((1, 1, 1), 1)
-    with pytest.raises(ModelError, match="scene: geom 0 of body 1 with geom 1 of body 2: contact of cylinder with box"):
-        scene.compile()
-    assert scene.compile(ignore=("pair",)).topology.npair == 0
+    for points in (4, 8):
+        topology = scene.compile(options=Options(manifold_points=points)).topology
+        assert topology.npair == 1
+        assert len(candidates(topology)) == points

@@ -72,6 +72,13 @@ class Topology:
     speculative: bool
     integrator: str  # "semi_implicit" | "trapezoid" | "rk4"
     source: str  # file name, for messages
+    # shapes given by tables: hull and height field of every geom, -1 where it has none
+    geom_hull: tuple[int, ...] = ()
+    geom_field: tuple[int, ...] = ()
+    field_shape: tuple[tuple[int, int], ...] = ()  # rows (along y) and columns (along x) of every field
+    # of every pair, if there are fields: cells along x and y that cover its shape's points, and all of the shape
+    pair_cells: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
+    field_digest: str = ""  # of all heights in the file
     joint_sprung: tuple[bool, ...] = ()  # ball and free joints with a spring (hinges and slides may always have one)
 
     def __post_init__(self) -> None:
@@ -103,6 +110,11 @@ class Topology:
     @property
     def npair(self) -> int:
         return len(self.pair_geoms)
+
+    @property
+    def nheight(self) -> int:
+        """Samples of all height fields."""
+        return sum(rows * columns for rows, columns in self.field_shape)
 
     @property
     def nu(self) -> int:
@@ -188,6 +200,15 @@ class Model:
     geom_offset: Float[Array, "3 ngeom 1"]
     geom_rotation: Float[Array, "3 3 ngeom 1"]
     geom_surface_velocity: Float[Array, "3 ngeom 1"]  # world axes, m/s
+    # tables of shapes, see modeling/hulls.py; shorter hulls are filled up with copies
+    hull_vertices: Float[Array, "3 nvertex nhull 1"]  # in the geom's frame
+    hull_normals: Float[Array, "3 nface nhull 1"]
+    hull_offsets: Float[Array, "nface nhull 1"]  # normal . x on the face
+    hull_polygons: Float[Array, "3 ncorner nface nhull 1"]  # anticlockwise about the normal
+    hull_edges: Float[Array, "3 4 nedge nhull 1"]  # unit direction, a point, normals of the two faces
+    hull_extent: Float[Array, "nhull 1"]  # distance of the farthest vertex
+    field_height: Float[Array, "nheight W"]  # m in the geom's frame, field by field, row by row (y), x fastest
+    field_half_size: Float[Array, "2 nfield 1"]  # along x and y
     # candidate pairs
     pair_friction: Float[Array, "npair W"]
     pair_restitution: Float[Array, "npair W"]

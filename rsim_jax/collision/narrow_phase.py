@@ -14,15 +14,13 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from rsim_jax.collision import box, plane, rounded
+from rsim_jax.collision import box, lookup, plane, rounded
 from rsim_jax.collision.directions import perpendicular
-from rsim_jax.collision.pair_table import FAMILIES, candidate_pairs, pair_families
+from rsim_jax.collision.pair_table import FAMILIES, FAR, candidate_pairs, pair_families
 from rsim_jax.collision.poses import GeomPoses
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.lanes.tree import take
-from rsim_jax.structs import Candidates, Links, Model, Topology
-
-FAR = 1e3  # m: the gap of a candidate that does not exist in this pose, such as the second contact of crossed capsules
+from rsim_jax.structs import ELLIPSOID, HFIELD, MESH, Candidates, Links, Model, Topology
 
 
 @dataclass(frozen=True)
@@ -198,6 +196,14 @@ def _capsule_box(poses: GeomPoses, group: Group) -> tuple[jax.Array, jax.Array]:
     return core.reshape(3, -1, core.shape[-1]), exists.reshape(-1, exists.shape[-1])
 
 
+# families that are finished one by one
+
+
+def _side_by_side(poses: GeomPoses, groups: list[Group], contacts: list[Contact]) -> Contact:
+    del poses, groups
+    return tuple(_joined(list(parts)) for parts in zip(*contacts, strict=True))
+
+
 _FINISHES: list[tuple[Callable[..., Contact], dict[str, Callable[..., tuple[jax.Array, ...]]]]] = [
     (
         _on_planes,
@@ -206,6 +212,7 @@ _FINISHES: list[tuple[Callable[..., Contact], dict[str, Callable[..., tuple[jax.
             "plane_capsule": _capsule_cores,
             "plane_box": _box_cores,
             "plane_cylinder": _cylinder_cores,
+            "plane_ellipsoid": lookup.ellipsoid_core,
         },
     ),
     (
@@ -213,4 +220,12 @@ _FINISHES: list[tuple[Callable[..., Contact], dict[str, Callable[..., tuple[jax.
         {"sphere_sphere": _sphere_sphere, "sphere_capsule": _sphere_capsule, "capsule_capsule": _capsule_capsule},
     ),
     (_on_boxes, {"sphere_box": _sphere_box, "capsule_box": _capsule_box}),
+    (
+        _side_by_side,
+        {
+            "plane_mesh": lookup.plane_hull,
+            **{f.name: lookup.searched for f in FAMILIES if f.shapes[0] in (ELLIPSOID, MESH)},
+            **{f.name: lookup.on_field for f in FAMILIES if f.shapes[0] == HFIELD},
+        },
+    ),
 ]

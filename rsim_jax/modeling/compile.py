@@ -14,6 +14,7 @@ from rsim_jax.modeling.actuators import Actuators, read_actuators
 from rsim_jax.modeling.candidates import Pairs, find_pairs
 from rsim_jax.modeling.capacity import default_max_contacts
 from rsim_jax.modeling.derive import merged_inertia
+from rsim_jax.modeling.hulls import Surfaces, read_surfaces
 from rsim_jax.modeling.links import LinkTree, build_links, in_link, rotation
 from rsim_jax.modeling.names import names
 from rsim_jax.modeling.options import Options
@@ -40,6 +41,7 @@ def compile_model(
     refuse_unsupported(compiled, refusals)
     pairs = find_pairs(compiled, tree.body_link, refusals)
     actuators = read_actuators(compiled, refusals)
+    surfaces, pairs = read_surfaces(compiled, pairs, refusals)
     refusals.raise_any()
     if not compiled.opt.timestep > 0:
         raise ModelError(f"{refusals.source}: option timestep {compiled.opt.timestep:g}: give a positive number")
@@ -50,11 +52,12 @@ def compile_model(
         **_actuator_leaves(actuators),
         **_geom_leaves(compiled, tree),
         **_pair_leaves(pairs),
+        **surfaces.leaves,
         **_other_leaves(compiled, tree, actuators),
     }
     arrays = {name: jax.device_put(np.asarray(value, dtype)) for name, value in leaves.items()}
     rule = jax.device_put(pairs.source[:, None].astype(np.int32))
-    topology = _topology(compiled, tree, pairs, actuators, options, refusals.source)
+    topology = _topology(compiled, tree, pairs, surfaces, actuators, options, refusals.source)
     model = Model(topology=topology, pair_from_geoms=rule, **arrays)
     register(model, compiled)
     return model
@@ -77,6 +80,7 @@ def _topology(
     compiled: mujoco.MjModel,
     tree: LinkTree,
     pairs: Pairs,
+    surfaces: Surfaces,
     actuators: Actuators,
     options: Options,
     source: str,
@@ -112,6 +116,11 @@ def _topology(
         speculative=options.speculative,
         integrator=options.integrator,
         source=source,
+        geom_hull=surfaces.geom_hull,
+        geom_field=surfaces.geom_field,
+        field_shape=surfaces.field_shape,
+        pair_cells=surfaces.pair_cells,
+        field_digest=surfaces.field_digest,
         joint_sprung=tuple(bool(x) for x in _sprung(compiled)),
     )
 

@@ -7,14 +7,19 @@ filled up with copies of their first entry, which change no maximum and no inter
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
+from rsim_jax.errors import ModelError
+from rsim_jax.modeling import checks
 from rsim_jax.modeling.candidates import Pairs
+from rsim_jax.modeling.links import rotation
 from rsim_jax.modeling.names import label
 from rsim_jax.modeling.refuse import Refusals
 from rsim_jax.structs import CAPSULE, HFIELD, MESH, SPHERE
@@ -36,6 +41,7 @@ class Hull:
     offsets: np.ndarray  # (F,)
     polygons: list[np.ndarray]  # F of (corners, 3)
     edges: np.ndarray  # (E, 4, 3) direction, a point, two normals
+    centroid: np.ndarray  # (3,) of a homogeneous body
 
 
 class HullError(ValueError):
@@ -76,7 +82,38 @@ def hull_of(points: np.ndarray) -> Hull:
         offsets=offsets[order],
         polygons=[points[_thinned(corners[f])] for f in order],
         edges=_edges(points, triangles, found.neighbors, group, normals),
+        centroid=_centroid(points, triangles),
     )
+
+
+def mesh_hull(owner: str, vertices_or_path: Any) -> Hull:
+    """Hull of points (n, 3), or of those in a file that MuJoCo reads.
+
+    Raises:
+        ModelError: names the owner, the fault and the remedy.
+    """
+    if isinstance(vertices_or_path, str | os.PathLike):
+        points = _read_vertices(owner, Path(vertices_or_path))
+    else:
+        points = checks.points(owner, "vertices_or_path", vertices_or_path)
+    try:
+        return hull_of(points)
+    except HullError as error:
+        raise ModelError(f"{owner}: {error}") from error
+
+
+def _read_vertices(owner: str, path: Path) -> np.ndarray:
+    """Vertices (n, 3) as written in a file."""
+    if not path.is_file():
+        raise ModelError(f"{owner}: {path}: no such file; give the path of an .obj or .stl file, or (n, 3) vertices")
+    spec = mujoco.MjSpec()
+    spec.add_mesh(name="mesh", file=str(path.resolve()), inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX)
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname="mesh")
+    try:
+        compiled = spec.compile()
+    except (ValueError, mujoco.FatalError) as error:
+        raise ModelError(f"{owner}: {path}: {' '.join(str(error).split())}; give a readable solid") from error
+    return compiled.mesh_vert.astype(np.float64) @ rotation(compiled.mesh_quat[0]).T + compiled.mesh_pos[0]
 
 
 def _merged(normals: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
@@ -128,6 +165,14 @@ def _edges(points, triangles, neighbors, group, normals) -> np.ndarray:
                 ends = points[np.intersect1d(triangles[t], triangles[other])]
                 rows.append([_unit(ends[1] - ends[0]), ends.mean(0), normals[group[t]], normals[group[other]]])
     return np.array(rows)
+
+
+def _centroid(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+    """Mean of the centroids of tetrahedra over an inner point, weighted by volume."""
+    inner = points.mean(0)
+    corners = points[triangles] - inner
+    volume = np.abs(np.linalg.det(corners))
+    return inner + volume @ corners.mean(1) * 0.75 / volume.sum()
 
 
 def _unit(v: np.ndarray) -> np.ndarray:

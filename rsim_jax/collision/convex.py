@@ -73,6 +73,7 @@ def _search(a: Shape, b: Shape, position: jax.Array, rotation: jax.Array, points
         other = turned(rotation, face_b), position[:, None] + turned(rotation, polygon_b)
         size = jnp.maximum(a.extent, b.extent)
         corners = face_overlap(a.face(normal), other, normal, frame, size)
+        corners = corners._replace(high=fence(jnp.maximum(corners.high, corners.low + found.distance)))
         chosen = choose(corners, _directions(b, frame, rotation, points), size, witness)
     across = fence([first[i] * chosen.across[0] + second[i] * chosen.across[1] for i in range(3)])
     on_a = stack([across[i] + normal[i] * chosen.low for i in range(3)])

@@ -141,7 +141,7 @@ def choose(corners: Corners, directions: jax.Array, size: jax.Array, witness: Co
     deep = pick(fields, deepest)
     if witness is not None:
         there = stack([witness.across[0, 0], witness.across[1, 0], witness.low[0], witness.high[0]])
-        deeper = ~any_exists | (there[3] - there[2] < -least - 1e-2 * SAME * size)
+        deeper = ~any_exists | (there[3] - there[2] < -least - 1e-3 * SAME * size)
         deep = fence(jnp.where(deeper, there, deep))
     chosen = stack(chosen, axis=1)  # (4, K, P, N)
     centre = (chosen[:2, 0] + chosen[:2, 1] if count == 2 else (chosen[:2, 0] + chosen[:2, 2])) * 0.5

@@ -73,6 +73,13 @@ class Topology:
     integrator: str  # "semi_implicit" | "trapezoid" | "rk4"
     source: str  # file name, for messages
     manifold_points: int = 4  # candidates of a pair of flat faces
+    # shapes given by tables: hull and height field of every geom, -1 where it has none
+    geom_hull: tuple[int, ...] = ()
+    geom_field: tuple[int, ...] = ()
+    field_shape: tuple[tuple[int, int], ...] = ()  # rows (along y) and columns (along x) of every field
+    # of every pair, if there are fields: cells along x and y that cover its shape's points, and all of the shape
+    pair_cells: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
+    field_digest: str = ""  # of all heights in the file
     joint_sprung: tuple[bool, ...] = ()  # ball and free joints with a spring (hinges and slides may always have one)
     joint_velocity_limited: tuple[bool, ...] = ()  # hinge and slide only: has a limit row even without a range
     # pins hold two points together, welds (a pin that also holds the rotation) two frames: bodies (a, b)
@@ -125,6 +132,11 @@ class Topology:
     @property
     def npenalty(self) -> int:
         return len(self.penalty_pairs)
+
+    @property
+    def nheight(self) -> int:
+        """Samples of all height fields."""
+        return sum(rows * columns for rows, columns in self.field_shape)
 
     @property
     def nu(self) -> int:
@@ -246,6 +258,15 @@ class Model:
     geom_offset: Float[Array, "3 ngeom 1"]
     geom_rotation: Float[Array, "3 3 ngeom 1"]
     geom_surface_velocity: Float[Array, "3 ngeom 1"]  # world axes, m/s
+    # tables of shapes, see modeling/hulls.py; shorter hulls are filled up with copies
+    hull_vertices: Float[Array, "3 nvertex nhull 1"]  # in the geom's frame
+    hull_normals: Float[Array, "3 nface nhull 1"]
+    hull_offsets: Float[Array, "nface nhull 1"]  # normal . x on the face
+    hull_polygons: Float[Array, "3 ncorner nface nhull 1"]  # anticlockwise about the normal
+    hull_edges: Float[Array, "3 4 nedge nhull 1"]  # unit direction, a point, normals of the two faces
+    hull_extent: Float[Array, "nhull 1"]  # distance of the farthest vertex
+    field_height: Float[Array, "nheight W"]  # m in the geom's frame, field by field, row by row (y), x fastest
+    field_half_size: Float[Array, "2 nfield 1"]  # along x and y
     # candidate pairs
     pair_friction: Float[Array, "npair W"]
     pair_restitution: Float[Array, "npair W"]
@@ -379,9 +400,7 @@ class ContactRows:
     """
 
     kind: tuple[int, ...]  # static: CONTACT, JOINT_LIMIT, JOINT_FRICTION, EQUALITY, PIN, WIRE or PENALTY of every row
-    index: Int[
-        Array, "R N"
-    ]  # candidate (contacts), joint (limit), dof (friction), own number (rest); or -1
+    index: Int[Array, "R N"]  # candidate (contacts), joint (limit), dof (friction), own number (rest); or -1
     active: Bool[Array, "R N"]
     point: Float[Array, "3 R N"]  # midpoint of the witness points, relative to the origin of its step
     normal: Float[Array, "3 R N"]  # world axes, from A to B

@@ -18,7 +18,8 @@ import numpy as np
 
 from rsim_jax.collision.box import to_box
 from rsim_jax.collision.extremes import largest, turned
-from rsim_jax.collision.patches import FAR, Rectangle, parallelogram_patch
+from rsim_jax.collision.pair_table import FAR
+from rsim_jax.collision.patches import Rectangle, parallelogram_patch
 from rsim_jax.lanes.fence import concatenate, fence, stack
 from rsim_jax.lanes.vectors import cross, dot
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from rsim_jax.collision.directions import perpendicular
-from rsim_jax.collision.patches import FAR
+from rsim_jax.collision.pair_table import FAR
 from rsim_jax.lanes.fence import fence, stack
 from rsim_jax.lanes.vectors import cross, dot
 

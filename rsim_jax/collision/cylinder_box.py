@@ -19,7 +19,8 @@ from jax import lax
 from rsim_jax.collision import cylinder
 from rsim_jax.collision.box import capsule_cores, to_box
 from rsim_jax.collision.extremes import largest, turned
-from rsim_jax.collision.patches import FAR, Disc, Rectangle, parallelogram_patch, segment_patch
+from rsim_jax.collision.pair_table import FAR
+from rsim_jax.collision.patches import Disc, Rectangle, parallelogram_patch, segment_patch
 from rsim_jax.collision.rims import best_of_rims, closest_on_rim
 from rsim_jax.lanes.fence import fence, stack
 from rsim_jax.lanes.vectors import cross, dot

@@ -16,7 +16,8 @@ from rsim_jax.collision import cylinder
 from rsim_jax.collision.cylinder_box import LIFT, SNAP, TIE
 from rsim_jax.collision.directions import direction, perpendicular
 from rsim_jax.collision.extremes import largest
-from rsim_jax.collision.patches import FAR, Disc, disc_patch, segment_patch
+from rsim_jax.collision.pair_table import FAR
+from rsim_jax.collision.patches import Disc, disc_patch, segment_patch
 from rsim_jax.collision.rims import best_of_rims, closest_on_rim
 from rsim_jax.collision.rounded import closest_on_segments
 from rsim_jax.lanes.fence import fence, stack

@@ -22,7 +22,7 @@ from rsim_jax.structs import PLANE, Topology
 
 NEIGHBOURS = 12  # near partners per row: a ball among equal ones has at most 12
 ROW_SLOTS, SPARE_SLOTS = 4, 16  # listed pairs of a family: per row, and besides
-MOST_FEATURES = 8
+MOST_FEATURES = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +34,7 @@ class Listing:
     partners: tuple[int, ...]
     pair: np.ndarray  # (rows, partners) int32, index into topology.pair_geoms or -1
     row_is_first: bool  # rows are of the family's first shape
+    points: int  # candidates of a pair
     start: int  # number of the first row among the rows of all families
     neighbours: int  # near partners kept per row
     slots: int  # near pairs kept in all
@@ -84,6 +85,7 @@ def _listing(topology: Topology, family: Family, members: np.ndarray, pairs: np.
         partners=tuple(partner_geoms.tolist()),
         pair=pair,
         row_is_first=row_is_first,
+        points=family.count(topology.manifold_points),
         start=start,
         neighbours=min(most, NEIGHBOURS),
         slots=slots,
@@ -97,7 +99,7 @@ def _partners_at_most(topology: Topology) -> int:
 def code(topology: Topology, listing: Listing, row: jax.Array, partner: jax.Array) -> jax.Array:
     """Codes (slots, points, N) of the contacts of listed pairs (slots, N)."""
     pair = ((listing.start + row) * _partners_at_most(topology) + partner) * MOST_FEATURES
-    return pair[:, None] + jnp.arange(listing.family.points, dtype=jnp.int32)[:, None]
+    return pair[:, None] + jnp.arange(listing.points, dtype=jnp.int32)[:, None]
 
 
 def geoms(topology: Topology, codes: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -110,7 +110,7 @@ def listed_candidates(model: Model, links: Links, velocity: LinkVelocity | None)
 
 def _of_family(model: Model, poses: GeomPoses, listing: Listing, near: broad_phase.Near) -> Listed:
     first, second = (near.row, near.partner) if listing.row_is_first else (near.partner, near.row)
-    slots, points = near.row.shape[0], listing.family.points
+    slots, points = near.row.shape[0], listing.points
     items = tuple(range(2 * slots))
     group = Group(listing.family.name, items[:slots], items[slots:], (False,) * slots, points)
     point, normal, distance = closest(PairPoses(model, poses, listing, first, second), group)

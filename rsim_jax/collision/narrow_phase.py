@@ -15,18 +15,17 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from rsim_jax.collision import box, plane, rounded
+from rsim_jax.collision import box, lookup, plane, rounded
 from rsim_jax.collision.box_box import box_box
 from rsim_jax.collision.cylinder import capsule_cylinder, sphere_cylinder
 from rsim_jax.collision.cylinder_box import cylinder_box
 from rsim_jax.collision.cylinder_cylinder import cylinder_cylinder
 from rsim_jax.collision.directions import perpendicular
-from rsim_jax.collision.pair_table import FAMILIES, candidate_pairs, pair_families, penalty_topology
-from rsim_jax.collision.patches import FAR
+from rsim_jax.collision.pair_table import FAMILIES, FAR, candidate_pairs, pair_families, penalty_topology
 from rsim_jax.collision.poses import GeomPoses
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.lanes.tree import take
-from rsim_jax.structs import Candidates, Links, Model, Topology
+from rsim_jax.structs import ELLIPSOID, HFIELD, MESH, Candidates, Links, Model, Topology
 
 
 @dataclass(frozen=True)
@@ -263,6 +262,7 @@ _FINISHES: list[tuple[Callable[..., Contact], dict[str, Callable[..., tuple[jax.
             "plane_capsule": _capsule_cores,
             "plane_box": _box_cores,
             "plane_cylinder": _cylinder_cores,
+            "plane_ellipsoid": lookup.ellipsoid_core,
         },
     ),
     (
@@ -278,6 +278,9 @@ _FINISHES: list[tuple[Callable[..., Contact], dict[str, Callable[..., tuple[jax.
             "cylinder_cylinder": _cylinder_cylinder,
             "cylinder_box": _cylinder_box,
             "box_box": _box_box,
+            "plane_mesh": lookup.plane_hull,
+            **{f.name: lookup.searched for f in FAMILIES if f.shapes[0] in (ELLIPSOID, MESH)},
+            **{f.name: lookup.on_field for f in FAMILIES if f.shapes[0] == HFIELD},
         },
     ),
 ]

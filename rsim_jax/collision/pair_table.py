@@ -7,10 +7,12 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rsim_jax.structs import BOX, CAPSULE, CYLINDER, PLANE, SPHERE
+from rsim_jax.structs import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, PLANE, SPHERE
 
 if TYPE_CHECKING:
     from rsim_jax.structs import Topology
+
+FAR = 1e3  # m: the gap of a candidate that does not exist in this pose, such as the second contact of crossed capsules
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,25 @@ FAMILIES: tuple[Family, ...] = (  # the order is part of the layout: topology.pa
     Family("cylinder_cylinder", (CYLINDER, CYLINDER), None),
     Family("cylinder_box", (CYLINDER, BOX), None),
     Family("box_box", (BOX, BOX), None),
+    Family("plane_ellipsoid", (PLANE, ELLIPSOID), 1),
+    Family("plane_mesh", (PLANE, MESH), 4),
+    Family("ellipsoid_sphere", (ELLIPSOID, SPHERE), 1),
+    Family("ellipsoid_capsule", (ELLIPSOID, CAPSULE), 1),
+    Family("ellipsoid_box", (ELLIPSOID, BOX), 1),
+    Family("ellipsoid_cylinder", (ELLIPSOID, CYLINDER), 1),
+    Family("ellipsoid_ellipsoid", (ELLIPSOID, ELLIPSOID), 1),
+    Family("mesh_sphere", (MESH, SPHERE), 1),
+    Family("mesh_capsule", (MESH, CAPSULE), 2),
+    Family("mesh_box", (MESH, BOX), 4),
+    Family("mesh_cylinder", (MESH, CYLINDER), 4),
+    Family("mesh_ellipsoid", (MESH, ELLIPSOID), 1),
+    Family("mesh_mesh", (MESH, MESH), 4),
+    Family("field_sphere", (HFIELD, SPHERE), 3),
+    Family("field_capsule", (HFIELD, CAPSULE), 5),
+    Family("field_box", (HFIELD, BOX), 12),
+    Family("field_cylinder", (HFIELD, CYLINDER), 8),
+    Family("field_ellipsoid", (HFIELD, ELLIPSOID), 3),
+    Family("field_mesh", (HFIELD, MESH), 8),
 )
 _INDEX = {f.shapes: i for i, f in enumerate(FAMILIES)}
 

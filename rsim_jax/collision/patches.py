@@ -21,9 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from rsim_jax.collision.extremes import largest
+from rsim_jax.collision.pair_table import FAR
 from rsim_jax.lanes.fence import fence, stack
 
-FAR = 1e3  # m: the gap of a contact that does not exist in this pose, such as the second contact of crossed capsules
 TURN = 0.98  # rad, of the first direction: none is square to an edge of faces that are parallel or at 45 degrees
 DISTINCT = 1e-3  # points closer than this part of the region's extent are one contact
 ROUNDING = 16  # in units of the float's resolution

@@ -10,10 +10,9 @@ import numpy as np
 from rsim_jax.collision.pair_table import family_index
 from rsim_jax.modeling.names import label
 from rsim_jax.modeling.refuse import Refusals
-from rsim_jax.structs import ELLIPSOID, HFIELD, MESH
 
 OWN, MAXIMUM, FIRST, SECOND = 0, 1, 2, 3  # Model.pair_from_geoms
-_UNSUPPORTED = {HFIELD: "hfield", ELLIPSOID: "ellipsoid", MESH: "mesh", int(mujoco.mjtGeom.mjGEOM_SDF): "sdf"}
+_UNSUPPORTED = {int(mujoco.mjtGeom.mjGEOM_SDF): "sdf"}
 _SHAPES = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
 
 

@@ -36,6 +36,22 @@ def vector(owner: str, name: str, value: Any, length: int, *, positive: bool = F
     return array
 
 
+def grid(owner: str, name: str, value: Any) -> np.ndarray:
+    """(rows, columns) finite numbers, at least two of each."""
+    array = _floats(owner, name, value)
+    if array.ndim != 2 or min(array.shape) < 2:
+        raise ModelError(f"{owner}: {name} of shape {array.shape}: give (ny, nx) heights, at least two each way")
+    return array
+
+
+def points(owner: str, name: str, value: Any) -> np.ndarray:
+    """(n, 3) finite numbers."""
+    array = _floats(owner, name, value)
+    if array.ndim != 2 or array.shape[1] != 3:
+        raise ModelError(f"{owner}: {name} of shape {array.shape}: give (n, 3) coordinates")
+    return array
+
+
 def unit_quaternion(owner: str, name: str, value: Any) -> np.ndarray:
     """Four finite numbers (w, x, y, z), not all zero, scaled to length one."""
     array = vector(owner, name, value, 4)
@@ -70,7 +86,8 @@ def _floats(owner: str, name: str, value: Any) -> np.ndarray:
     except (TypeError, ValueError):
         raise ModelError(f"{owner}: {name} = {_shown(value)}: give numbers") from None
     if not np.isfinite(array).all():
-        raise ModelError(f"{owner}: {name} = {_shown(value)}: give finite numbers")
+        shown = _shown(value) if array.size < 10 else f"... {array[~np.isfinite(array)][0]} ..."
+        raise ModelError(f"{owner}: {name} = {shown}: give finite numbers")
     return array
 
 

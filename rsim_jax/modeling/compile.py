@@ -17,6 +17,7 @@ from rsim_jax.modeling.candidates import Pairs, find_pairs
 from rsim_jax.modeling.capacity import default_max_contacts
 from rsim_jax.modeling.constraints import Constraints, constraint_leaves, read_constraints, topology_fields
 from rsim_jax.modeling.derive import PENALTY_NUMBERS, merged_inertia
+from rsim_jax.modeling.hulls import Surfaces, read_surfaces
 from rsim_jax.modeling.links import LinkTree, build_links, in_link, rotation
 from rsim_jax.modeling.names import names
 from rsim_jax.modeling.options import Options
@@ -54,6 +55,7 @@ def compile_model(
     pairs = find_pairs(compiled, tree.body_link, refusals)
     actuators = read_actuators(compiled, refusals)
     constraints = read_constraints(compiled, tree, refusals, added or Constraints())
+    surfaces, pairs = read_surfaces(compiled, pairs, refusals)
     refusals.raise_any()
     fastest = _velocity_limits(compiled, velocity_limits if options.velocity_limits else None)
     if not compiled.opt.timestep > 0:
@@ -66,6 +68,7 @@ def compile_model(
         **_geom_leaves(compiled, tree),
         **_pair_leaves(pairs),
         **NO_PENALTY_LEAVES,
+        **surfaces.leaves,
         **_other_leaves(compiled, tree, actuators),
         **constraint_leaves(tree, constraints),
         "joint_velocity_limit": fastest[compiled.dof_jntid][:, None],
@@ -73,7 +76,7 @@ def compile_model(
     arrays = {name: jax.device_put(np.asarray(value, dtype)) for name, value in leaves.items()}
     rule = jax.device_put(pairs.source[:, None].astype(np.int32))
     topology = dataclasses.replace(
-        _topology(compiled, tree, pairs, actuators, options, refusals.source),
+        _topology(compiled, tree, pairs, surfaces, actuators, options, refusals.source),
         joint_velocity_limited=tuple(bool(x) for x in np.isfinite(fastest)),
         **topology_fields(constraints),
     )
@@ -99,6 +102,7 @@ def _topology(
     compiled: mujoco.MjModel,
     tree: LinkTree,
     pairs: Pairs,
+    surfaces: Surfaces,
     actuators: Actuators,
     options: Options,
     source: str,
@@ -135,6 +139,11 @@ def _topology(
         integrator=options.integrator,
         manifold_points=options.manifold_points,
         source=source,
+        geom_hull=surfaces.geom_hull,
+        geom_field=surfaces.geom_field,
+        field_shape=surfaces.field_shape,
+        pair_cells=surfaces.pair_cells,
+        field_digest=surfaces.field_digest,
         joint_sprung=tuple(bool(x) for x in _sprung(compiled)),
     )
 

@@ -34,6 +34,7 @@ PUBLIC: dict[str, tuple[tuple[int | str, ...], tuple[float, float]]] = {
     "actuator_bias": ((3, "nu"), _ANY),
     "geom_size": ((3, "ngeom"), _NONNEGATIVE),
     "geom_friction": ((3, "ngeom"), _NONNEGATIVE),
+    "field_height": (("nheight",), _ANY),
     "pair_friction": (("npair",), _NONNEGATIVE),
     "pair_restitution": (("npair",), _FRACTION),
     "pair_restitution_threshold": (("npair",), _NONNEGATIVE),

@@ -12,7 +12,7 @@ from rsim_jax.errors import ModelError
 from rsim_jax.structs import Model, Topology
 
 _KEPT = 256  # models; the oldest are forgotten
-_FIXED = ("body_offset", "joint_offset", "joint_rotation", "geom_offset", "geom_rotation", "default_q")
+_FIXED = ("body_offset", "joint_offset", "joint_rotation", "geom_offset", "geom_rotation", "hull_vertices", "default_q")
 _compiled: OrderedDict[tuple[Topology, bytes], mujoco.MjModel] = OrderedDict()
 
 

@@ -16,6 +16,7 @@ from rsim_jax.errors import ModelError
 from rsim_jax.modeling import checks
 from rsim_jax.modeling.compile import compile_model
 from rsim_jax.modeling.constraints import WIRE_KINDS, WIRE_RESISTS, Constraints, Pin, Wire
+from rsim_jax.modeling.hulls import mesh_hull
 from rsim_jax.modeling.load import compile_spec, one_line, read_spec, source_name
 from rsim_jax.modeling.material import Material, PenaltyContact, Soil
 from rsim_jax.modeling.options import Options
@@ -47,9 +48,9 @@ class _Placement:
 class Scene:
     """Builds a model body by body; every method raises ModelError naming the thing, the value and the remedy.
 
-    Keyword arguments of single bodies (sphere, box, capsule, cylinder), which all return the body id:
+    Keyword arguments of single bodies (sphere, box, capsule, cylinder, mesh), which all return the body id:
 
-    - position: of the body frame, which is the centre of mass, m; quaternion: (w, x, y, z).
+    - position: of the body frame, which is the centre of mass (but see `add_mesh`), m; quaternion: (w, x, y, z).
     - velocity, angular_velocity: at the start, m/s and rad/s in world axes.
     - inertia: three principal moments along the body axes or a 3x3 tensor, kg m^2; None: of a homogeneous body.
     - material: name that `set_material_pair` uses.
@@ -230,13 +231,66 @@ class Scene:
             raise ModelError(f"set_material_pair({a!r}, {b!r}): {material!r}: give an rsim_jax.Material")
         self._materials[frozenset((a, b))] = material
 
-    def add_mesh(self, vertices_or_path: Any, mass: float, **body: Any) -> NoReturn:
-        """A convex body. Not available yet."""
-        _not_available("add_mesh", "use a box, capsule, cylinder or sphere")
+    def add_mesh(
+        self,
+        vertices_or_path: Any,
+        mass: float,
+        position: Vector = (0, 0, 0),
+        quaternion: Vector = (1, 0, 0, 0),
+        velocity: Vector = (0, 0, 0),
+        angular_velocity: Vector = (0, 0, 0),
+        inertia: Any = None,
+        material: str = "default",
+        kinematic: bool = False,
+        surface_velocity: Vector = (0, 0, 0),
+        name: str | None = None,
+    ) -> int:
+        """The convex hull of points, of `mass` (kg).
 
-    def add_heightfield(self, heights: Any, size_x: float, size_y: float, material: str = "default") -> NoReturn:
-        """Terrain. Not available yet."""
-        _not_available("add_heightfield", "use add_ground or kinematic boxes")
+        The body frame is the one in which the points are given: position, quaternion and velocity are of its origin,
+        wherever in the body that is. The centre of mass is the centroid of the hull, about which `inertia` is.
+
+        Args:
+            vertices_or_path: (n, 3) m, or the path of an .obj or .stl file.
+            mass: kg.
+            position, quaternion, velocity, angular_velocity, inertia, material, kinematic, surface_velocity, name: as
+                for the other bodies.
+
+        Returns:
+            The body id.
+        """
+        placement = _Placement(
+            position, quaternion, velocity, angular_velocity, inertia, material, kinematic, surface_velocity, name
+        )
+        owner = self._owner("mesh", name)
+        hull = mesh_hull(owner, vertices_or_path)
+        mesh = self._spec.add_mesh(name=f"{owner} {self._nbody}", uservert=hull.vertices.ravel().tolist())
+        mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX
+        return self._add_body(owner, _GEOM.mjGEOM_MESH, [], mass, placement, mesh.name, hull.centroid)
+
+    def add_heightfield(self, heights: Any, size_x: float, size_y: float, material: str = "default") -> None:
+        """Terrain that does not move, centred at the origin, cells cut from (-x, -y) to (+x, +y).
+
+        Args:
+            heights: (ny, nx) m at the samples, which reach from edge to edge; row 0 at -y, column 0 at -x.
+            size_x, size_y: full lengths along x and y, m.
+            material: name that `set_material_pair` uses.
+        """
+        owner = f"heightfield {len(self._spec.hfields)}"
+        z = checks.grid(owner, "heights", heights)
+        size = [
+            checks.number(owner, name, v, low=0, above=True) for name, v in (("size_x", size_x), ("size_y", size_y))
+        ]
+        low, range_ = float(z.min()), float(np.ptp(z))
+        field = self._spec.add_hfield(
+            name=owner,
+            nrow=z.shape[0],
+            ncol=z.shape[1],
+            size=[size[0] / 2, size[1] / 2, range_ or 1.0, 0.1 * max(size)],
+            userdata=((z - low) / (range_ or 1.0)).ravel().tolist(),
+        )
+        geom = self._spec.worldbody.add_geom(type=_GEOM.mjGEOM_HFIELD, hfieldname=field.name, pos=[0, 0, low])
+        self._add_surface(owner, geom, material, (0, 0, 0))
 
     def add_pin(self, body_a: int, body_b: int, anchor_a: Vector, anchor_b: Vector) -> int:
         """A ball joint: the two anchors stay together, exactly and whatever pushes.
@@ -399,7 +453,14 @@ class Scene:
         return self._add_body(owner, shape, [radius, length / 2], mass, placement)
 
     def _add_body(
-        self, owner: str, shape: mujoco.mjtGeom, size: Sequence[float], mass: float, placement: _Placement
+        self,
+        owner: str,
+        shape: mujoco.mjtGeom,
+        size: Sequence[float],
+        mass: float,
+        placement: _Placement,
+        mesh: str = "",
+        centre: Vector = (0, 0, 0),
     ) -> int:
         mass = checks.number(owner, "mass", mass, low=0, above=True)
         position = checks.vector(owner, "position", placement.position, 3)
@@ -417,12 +478,12 @@ class Scene:
             self._names.add(placement.name)
         if not placement.kinematic:
             body.add_freejoint()
-        geom = body.add_geom(type=shape, size=np.resize([*size, 0, 0], 3), mass=mass)
+        geom = body.add_geom(type=shape, size=np.resize([*size, 0, 0, 0], 3), mass=mass, meshname=mesh)
         if principal is not None:
             turn = np.zeros(4)
             mujoco.mju_mat2Quat(turn, principal[1].ravel())
             body.explicitinertial, body.mass = True, mass
-            body.inertia, body.ipos, body.iquat = principal[0], np.zeros(3), turn
+            body.inertia, body.ipos, body.iquat = principal[0], centre, turn
         self._starts.append(BodyStart(body, quaternion, velocity, angular))
         self._add_surface(owner, geom, placement.material, surface_velocity)
         self._nbody += 1

@@ -114,3 +114,41 @@ def test_parallel_capsules_touch_at_both_ends_of_their_overlap(dtype):
     seen = run(model, dropped, 3.0, every=50)
     assert np.degrees(np.abs(seen.q[-1, 1])).max() < 0.2
     assert np.abs(seen.q[-1, 0]).max() < 1e-3
+
+
+def test_a_mirrored_mesh_carries_like_its_original():
+    """B08: a negative scale turns no face inwards."""
+    model = rsim.load(str(MODELS / "b08_mirrored_wedge.xml"), dtype="float64", ignore=("pair",))
+    state = rsim.make_state(model, 1)
+    q = np.array(state.q)
+    q[[2, 9]] = 0.242
+    state, _ = rsim.rollout(model, state.replace(q=jnp.asarray(q)), steps=60)
+    heights = np.asarray(state.q)[[2, 9], 0]
+    np.testing.assert_allclose(heights, 0.24, atol=1e-3)
+    assert abs(heights[0] - heights[1]) < 5e-4
+    report = jax.tree.map(np.asarray, rsim.contact_report(model, state))
+    valid = report.valid[:, 0]
+    for wedge in (0, 1):
+        mine = valid & (report.geom_a[:, 0] == wedge)
+        assert mine.sum() == 4 and (-report.point_pair.nhat_BA_W[2, mine, 0] > 0.99).all()
+    normals, vertices = np.asarray(model.hull_normals), np.asarray(model.hull_vertices)
+    offsets = np.asarray(model.hull_offsets)
+    reach = np.einsum("ifhw,ivhw->fvhw", normals, vertices)
+    assert (reach <= offsets[:, None] + 1e-6).all() and (offsets > 0).all()  # outwards, seen from the centre
+
+
+def test_a_small_fast_sphere_meets_a_flat_field_like_a_plane():
+    """B23: in a cell, on a sample, on an edge and on a diagonal; nothing is thrown sideways."""
+    text = (MODELS / "b23_hfield_drop.xml").read_text()
+    field = rsim.load(text, dtype="float64")
+    plane = rsim.load(text.replace('type="hfield" hfield="flat"', 'type="plane" size="2 2 1"'), dtype="float64")
+    places = np.array([[0.05, 0.1, 0.1, 0.05], [0.03, 0.1, 0.03, 0.05]])
+    seen = []
+    for model in (field, plane):
+        state = rsim.make_state(model, 4)
+        q = np.array(state.q)
+        q[:2] = places
+        seen.append(run(model, state.replace(q=jnp.asarray(q)), 1.0, every=1).q)
+    assert np.abs(seen[0][:, :2] - places).max() < 1e-9
+    assert np.abs(seen[0] - seen[1]).max() < 1e-9
+    assert seen[0][:, 2].min() > 0.0249 and seen[0][-1, 2] == pytest.approx(0.025, abs=1e-4)

@@ -83,7 +83,12 @@ def test_list_has_the_presets_and_the_pairs(capsys):
     out = lines(capsys)
     assert ["hopper"] in out and ["capsule", "capsule", "2"] in out and ["plane", "box", "8"] in out
     refused = next(words for words in out if words[:1] == ["refused"])
-    assert {"box-box,", "mesh-mesh"} <= set(refused) and "plane-box," not in refused and "plane-plane," not in refused
+    assert (
+        "box-box," in refused
+        and "mesh-mesh" not in refused
+        and "plane-box," not in refused
+        and "plane-plane," not in refused
+    )
     assert listing.main(["everything"]) == 2
 
 

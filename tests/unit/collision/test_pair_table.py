@@ -8,7 +8,7 @@ import pytest
 from posed_scenes import scene
 
 from rsim_jax.collision import pair_table
-from rsim_jax.structs import BOX, MESH, PLANE, SPHERE
+from rsim_jax.structs import BOX, HFIELD, PLANE, SPHERE
 
 
 def test_family_is_the_same_in_either_order():
@@ -16,7 +16,7 @@ def test_family_is_the_same_in_either_order():
     assert pair_table.family(SPHERE, SPHERE) == "sphere_sphere"
 
 
-@pytest.mark.parametrize("pair", [(PLANE, PLANE), (MESH, SPHERE), (MESH, BOX)])
+@pytest.mark.parametrize("pair", [(PLANE, PLANE), (HFIELD, HFIELD), (PLANE, HFIELD)])
 def test_unsupported_pairs_have_no_family(pair):
     assert pair_table.family(*pair) is None
 

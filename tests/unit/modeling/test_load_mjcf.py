@@ -100,10 +100,11 @@ def test_b12_meshes_of_included_files_are_found_from_anywhere(tmp_path, monkeypa
     scene = path("b12_include/scene.xml")
     monkeypatch.chdir(tmp_path)
     for source in (scene, os.path.relpath(scene)):
-        model = load(source, ignore=("mesh",), dtype=jnp.float64)
+        model = load(source, dtype=jnp.float64)
         body = model.body_id("r")
         assert float(model.body_mass[body, 0]) == pytest.approx(4.5, abs=1e-4)
         np.testing.assert_allclose(model.body_com[:, body, 0], [0.075] * 3, atol=1e-5)
+        assert model.hull_vertices.shape == (3, 4, 1, 1) and model.topology.npair == 1
 
 
 def test_b86_keyframes_have_unit_quaternions_and_their_layout():

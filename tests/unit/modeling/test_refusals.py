@@ -32,19 +32,14 @@ CASES = {  # kind: (world, rest, what the message names)
     "limit": ('<body><joint name="j" type="ball" range="0 30"/><geom size=".1"/></body>', "", 'joint "j": range 0.52'),
     "spring": ('<body><joint name="j" stiffness="1 2"/><geom size=".1"/></body>', "", 'joint "j": nonlinear'),
     "mesh": (
-        FLOOR + '<body><freejoint/><geom name="g" type="mesh" mesh="m"/></body>',
-        MESH,
-        'geom "g": contacts of type mesh',
+        FLOOR + '<body><freejoint/><geom name="g" type="mesh" mesh="ball"/></body>',
+        '<asset><mesh name="ball" builtin="sphere" params="4"/></asset>',
+        'geom "g": its convex hull has',
     ),
     "hfield": (
         '<geom name="hills" type="hfield" hfield="f"/>' + BALL,
-        '<asset><hfield name="f" nrow="4" ncol="4" size="1 1 1 1"/></asset>',
-        'geom "hills": contacts of type hfield',
-    ),
-    "ellipsoid": (
-        FLOOR + '<body><freejoint/><geom name="egg" type="ellipsoid" size=".1 .2 .3"/></body>',
-        "",
-        'geom "egg": contacts of type ellipsoid',
+        '<asset><hfield name="f" nrow="300" ncol="4" size="1 1 1 1"/></asset>',
+        'geom "hills": 34 cells across under geom "g", at most 24',
     ),
     "condim": (
         FLOOR + '<body><freejoint/><geom name="g" size=".1" condim="6" friction="1 .1 .2"/></body>',

@@ -39,6 +39,7 @@ def system(y, c, mu, target=0.0):
         scalar_c=none,
         scalar_target=none,
         scalar_block=none,
+        scalar_softness=none,
         low=none,
         high=none,
         tolerance=jnp.zeros(()),

@@ -135,7 +135,7 @@ def test_a_robot_file_in_a_scene_moves_with_its_pose_and_leaves_its_options_behi
 def test_a_urdf_can_float_in_a_scene():
     scene = Scene()
     scene.add_ground()
-    scene.add_articulation(path("b05_mimic.urdf"), (0, 0, 2), ignore=("mimic",))
+    scene.add_articulation(path("b05_mimic.urdf"), (0, 0, 2))
     model = scene.compile()
     assert model.nv == 2
     with pytest.raises(ModelError, match='link "palm": it moves but has no mass'):
@@ -176,8 +176,6 @@ def test_a_scene_can_be_compiled_again_after_more_was_added():
         (lambda s: s.add_articulation("<mujoco/>", position=(1, 2)), "articulation XML text: position"),
         (lambda s: s.add_mesh(np.zeros((4, 3)), 1.0), "add_mesh is not available yet"),
         (lambda s: s.add_heightfield(np.zeros((4, 4)), 1, 1), "add_heightfield is not available yet"),
-        (lambda s: s.add_pin(0, 1, (0, 0, 0), (0, 0, 0)), "add_pin is not available yet"),
-        (lambda s: s.add_wire(0, 1, (0, 0, 0), (0, 0, 0), 1.0), "add_wire is not available yet"),
         (lambda s: s.set_contact_model("a", "b", PenaltyContact(1e4, 10)), "set_contact_model is not available yet"),
         (lambda s: s.set_contact_model("a", "b", Soil(1, 1, 1, 1, 1, 1, 1)), "set_contact_model is not available yet"),
         (lambda s: s.compile(options=3), "options=3"),

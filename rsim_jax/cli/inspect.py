@@ -109,7 +109,8 @@ def _contacts(model: Model) -> str:
     if t.npenalty:
         rows.append(("compliant", t.npenalty, t.penalty_candidates))
     text = "contacts\n" + table(("family", "pairs", "candidates"), rows)
-    rest = f"{len(t.limited_joints)} joint limits, {len(t.friction_dofs)} joint frictions"
+    rest = f"{len(t.limited_joints)} joint limits, {len(t.friction_dofs)} joint frictions, {t.nwire} wires"
+    rest += f"; eliminated before them: {t.nloop} equations of {t.npin} pins, {t.nequality} joint equalities, rods"
     return f"{text}\nkept per world: {t.max_contacts} (Options.max_contacts); further rows: {rest}"
 
 

@@ -110,7 +110,7 @@ def _holds_rotation(kind: mujoco.mjtEq, data: np.ndarray) -> bool:
     return kind == mujoco.mjtEq.mjEQ_WELD and data[10] > 0  # torquescale
 
 
-def tendon_effects(compiled: mujoco.MjModel, t: int) -> list[str]:
+def _tendon_effects(compiled: mujoco.MjModel, t: int) -> list[str]:
     """What a tendon does to the motion, by MJCF's names."""
     scalars = ("stiffness", "damping", "armature", "frictionloss", "limited")
     effects = [f for f in scalars if getattr(compiled, f"tendon_{f}")[t]]
@@ -118,44 +118,54 @@ def tendon_effects(compiled: mujoco.MjModel, t: int) -> list[str]:
 
 
 def _read_tendon(compiled: mujoco.MjModel, t: int, refusals: Refusals) -> list[Wire]:
-    effects = tendon_effects(compiled, t)
-    if not effects:
-        return []
-    start = compiled.tendon_adr[t]
-    wraps = range(start, start + compiled.tendon_num[t])
-    straight = [compiled.wrap_type[w] for w in wraps] == _STRAIGHT
-    rest, (shortest, longest) = compiled.tendon_lengthspring[t], compiled.tendon_range[t]
-    reasons = []
-    if not straight:
-        reasons.append(f"{', '.join(effects)} of a tendon {'is' if len(effects) == 1 else 'are'} not simulated")
-    if compiled.tendon_limited[t] and shortest > 0:
-        reasons.append(f"lower range {shortest:g} is not simulated")
-    unknown = [e for e in effects if e not in ("stiffness", "damping", "limited")]
-    if straight and unknown:
-        reasons.append(f"{', '.join(unknown)} of a wire is not simulated")
-    springy = "stiffness" in effects or "damping" in effects
-    one_sided = rest[0] != rest[1]
-    if springy and one_sided and (rest[0] > 0 or "damping" in effects):
-        reasons.append(f"springlength {rest[0]:g} {rest[1]:g} is simulated only from 0 and without damping")
+    """The wires of a tendon: none, a stiff one, a compliant one, or both."""
+    effects = _tendon_effects(compiled, t)
+    reasons = _tendon_faults(compiled, t, effects)
     if reasons:
         remedy = "use a straight tendon between two sites with an upper range, stiffness or damping, or remove it"
         refusals.add("tendon", label(compiled, "tendon", t), "; ".join(reasons), remedy)
+    if reasons or not effects:
         return []
-    sites = [int(compiled.wrap_objid[w]) for w in wraps]
+    sites = [int(compiled.wrap_objid[w]) for w in _wraps(compiled, t)]
     common: dict[str, Any] = {
         "bodies": tuple(int(compiled.site_bodyid[s]) for s in sites),
         "anchors": tuple(compiled.site_pos[s].copy() for s in sites),
         "name": name(compiled, "tendon", t),
     }
-    wires = []
-    if compiled.tendon_limited[t] and not compiled.opt.disableflags & (_OFF.mjDSBL_LIMIT | _OFF.mjDSBL_CONSTRAINT):
-        wires.append(Wire(length=float(longest - compiled.tendon_margin[t]), **common))
-    springs, dampers = (not compiled.opt.disableflags & flag for flag in (_OFF.mjDSBL_SPRING, _OFF.mjDSBL_DAMPER))
-    if springy:
-        stiffness, damping = compiled.tendon_stiffness[t] * springs, compiled.tendon_damping[t] * dampers
-        resist = "stretch" if one_sided else "both"
-        wires.append(Wire(float(rest[1]), "compliant", resist, float(stiffness), float(damping), **common))
+    wires, off = [], compiled.opt.disableflags
+    if compiled.tendon_limited[t] and not off & (_OFF.mjDSBL_LIMIT | _OFF.mjDSBL_CONSTRAINT):
+        wires.append(Wire(length=float(compiled.tendon_range[t, 1] - compiled.tendon_margin[t]), **common))
+    if "stiffness" in effects or "damping" in effects:
+        shortest, longest = compiled.tendon_lengthspring[t]
+        spring = {
+            "resist": "both" if shortest == longest else "stretch",
+            "stiffness": 0.0 if off & _OFF.mjDSBL_SPRING else float(compiled.tendon_stiffness[t]),
+            "damping": 0.0 if off & _OFF.mjDSBL_DAMPER else float(compiled.tendon_damping[t]),
+        }
+        wires.append(Wire(length=float(longest), kind="compliant", **spring, **common))
     return wires
+
+
+def _wraps(compiled: mujoco.MjModel, t: int) -> range:
+    start = int(compiled.tendon_adr[t])
+    return range(start, start + int(compiled.tendon_num[t]))
+
+
+def _tendon_faults(compiled: mujoco.MjModel, t: int, effects: list[str]) -> list[str]:
+    """Why a tendon with these effects is no wire."""
+    reasons = []
+    unknown = effects
+    if [compiled.wrap_type[w] for w in _wraps(compiled, t)] == _STRAIGHT:
+        unknown = [e for e in effects if e not in ("stiffness", "damping", "limited")]
+    if unknown:
+        reasons.append(f"{', '.join(unknown)} of a tendon {'is' if len(unknown) == 1 else 'are'} not simulated")
+    if compiled.tendon_limited[t] and compiled.tendon_range[t, 0] > 0:
+        reasons.append(f"lower range {compiled.tendon_range[t, 0]:g} is not simulated")
+    shortest, longest = compiled.tendon_lengthspring[t]
+    springy = "stiffness" in effects or "damping" in effects
+    if springy and shortest != longest and (shortest > 0 or "damping" in effects):
+        reasons.append(f"springlength {shortest:g} {longest:g} is simulated only from 0 and without damping")
+    return reasons
 
 
 def _check_mobile(owner: str, bodies: tuple[int, int], tree: LinkTree, njnt: int) -> None:

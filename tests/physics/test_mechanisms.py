@@ -51,7 +51,7 @@ def trial(seconds, dt=0.001, *, start=(), speed=(), ctrl=(), gravity=DOWN, every
     """Run with joints started, pushed or controlled by name: pairs (name, value or (N,))."""
     model = built()
     varied = {"gravity": gravity, "dt": dt}
-    for name in ("body_com", "body_inertia", "joint_range", "actuator_gain", "actuator_bias"):
+    for name in ("body_com", "body_inertia", "joint_range", "joint_velocity_limit", "actuator_gain", "actuator_bias"):
         varied[name] = leaves.get(name, getattr(model, name))
     for name, value in varied.items():
         if name != "dt":
@@ -131,6 +131,46 @@ def test_a_limit_returns_the_share_of_speed_it_is_given(dt, allowed):
     angle = seen.q[:, entry("own/swing"), 0]
     touched = int(np.argmin(angle))
     assert np.degrees(angle[touched:].max()) == pytest.approx(22.06, rel=allowed)
+
+
+def limited(joint, limit):
+    """Velocity limits (nv, N), infinite but for one joint."""
+    limits = np.full((built().nv, WORLDS), np.inf)
+    limits[entry(joint)] = limit
+    return limits
+
+
+def test_a_velocity_limit_is_kept_in_both_directions_and_costs_the_impulse_that_it_takes():
+    """A pendulum from 90 degrees on either side: free up to its limit, then at it through the bottom."""
+    side = np.resize([1.0, -1.0], WORLDS)
+    limit = np.resize([2.0, 2.0, 3.0, np.inf], WORLDS)
+    seen = trial(
+        0.8,
+        start=[("own/swing", side * np.pi / 2)],
+        joint_velocity_limit=limited("own/swing", limit),
+    )
+    q, speed = seen.q[:, entry("own/swing")], seen.qd[:, entry("own/swing")]
+    free = speed[:, 3] * side[3]  # never limited, the same motion mirrored
+    for n in (0, 1, 2):
+        assert np.abs(speed[:, n]).max() <= limit[n] * (1 + 1e-12)
+        first = int(np.argmax(np.abs(free) > limit[n]))
+        np.testing.assert_allclose(speed[:first, n] * side[n], free[:first], atol=1e-12)
+        down = np.arange(first, int(np.argmax(q[:, n] * side[n] < 0)))
+        np.testing.assert_allclose(np.abs(speed[down, n]), limit[n], rtol=1e-12)
+
+
+def test_a_position_stop_goes_before_a_velocity_limit():
+    """Outside its range at 20 rad/s outwards: the stop turns it back; far inside the limit brakes; with both, both."""
+    seen = trial(
+        0.01,
+        start=[("b34/j", np.resize([0.5, 0.0], WORLDS))],
+        speed=[("b34/j", np.resize([20.0, 20.0], WORLDS))],
+        gravity=np.zeros(3),
+        joint_velocity_limit=limited("b34/j", 1.0),
+    )
+    speed = seen.qd[:, entry("b34/j")]
+    assert (speed[0, ::2] < 0).all()
+    assert np.abs(speed[:, 1::2]).max() <= 1 + 1e-12
 
 
 def test_a_servo_follows_the_poles_of_the_implicit_scheme():

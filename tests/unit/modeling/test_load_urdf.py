@@ -45,10 +45,9 @@ def test_b01_the_inertial_frame_is_rotated(rpy):
     np.testing.assert_allclose(model.link_inertia[:, 0, 0], expected, atol=1e-9)
 
 
-def test_b05_a_mimic_joint_is_refused_by_name_or_set_free():
-    with pytest.raises(ModelError, match=r'b05_mimic.urdf: joint "follow": mimic of joint "lead"'):
-        load(path("b05_mimic.urdf"))
-    model = load(path("b05_mimic.urdf"), ignore=("mimic",))
+def test_b05_a_mimic_joint_is_an_equality_between_two_joints():
+    model = load(path("b05_mimic.urdf"))
+    assert model.topology.equality_joints == ((1, 0),)
     assert model.topology.joint_names == ("lead", "follow")
     np.testing.assert_array_equal(model.joint_force_range[:, :, 0], [[-100, -100], [100, 100]])
     np.testing.assert_array_equal(model.joint_range[:, :, 0], [[-1, -1], [1, 1]])

@@ -19,9 +19,10 @@ CASES = {  # kind: (world, rest, what the message names)
         'tendon "cord": stiffness, damping',
     ),
     "equality": (
-        BALL,
-        '<equality><connect name="peg" body1="b" anchor="0 0 0"/></equality>',
-        'equality "peg": connect constraint',
+        HINGE,
+        '<tendon><fixed name="t"><joint joint="h" coef="1"/></fixed></tendon>'
+        '<equality><tendon name="peg" tendon1="t"/></equality>',
+        'equality "peg": tendon constraint',
     ),
     "fluid": (BALL, '<option density="1.2" viscosity="0.1"/>', "option: density 1.2, viscosity 0.1"),
     "gravcomp": (

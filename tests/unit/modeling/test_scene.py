@@ -136,7 +136,7 @@ def test_a_robot_file_in_a_scene_moves_with_its_pose_and_leaves_its_options_behi
 def test_a_urdf_can_float_in_a_scene():
     scene = Scene()
     scene.add_ground()
-    scene.add_articulation(path("b05_mimic.urdf"), (0, 0, 2), ignore=("mimic",))
+    scene.add_articulation(path("b05_mimic.urdf"), (0, 0, 2))
     model = scene.compile()
     assert model.nv == 2
     with pytest.raises(ModelError, match='link "palm": it moves but has no mass'):
@@ -182,8 +182,6 @@ def test_a_scene_can_be_compiled_again_after_more_was_added():
         (lambda s: s.add_heightfield([[0, np.nan], [0, 0]], 1, 1), "heightfield 0: heights = .*: give finite numbers"),
         (lambda s: s.add_heightfield([0, 1], 1, 1), r"heights of shape \(2,\): give \(ny, nx\)"),
         (lambda s: s.add_heightfield(np.zeros((3, 3)), 1, 0), "size_y = 0: give a number above 0"),
-        (lambda s: s.add_pin(0, 1, (0, 0, 0), (0, 0, 0)), "add_pin is not available yet"),
-        (lambda s: s.add_wire(0, 1, (0, 0, 0), (0, 0, 0), 1.0), "add_wire is not available yet"),
         (lambda s: s.set_contact_model("a", None, PenaltyContact(1e4, 10)), "None: give the name of a material"),
         (lambda s: s.set_contact_model("a", "b", Soil(1, 1, 1, 1, 1, 1, 1)), "set_contact_model with a Soil is not"),
         (lambda s: s.compile(options=3), "options=3"),

@@ -23,8 +23,9 @@ from rsim_jax.dynamics.structure import structure
 from rsim_jax.lanes import windows
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.lanes.tree import take
-from rsim_jax.structs import Topology, record
+from rsim_jax.structs import ELLIPSOID, HFIELD, MESH, Topology, record
 
+_TABLES = (HFIELD, ELLIPSOID, MESH)
 DENSE_MARGIN = 24  # dofs beyond those of two trees up to which a dense row costs less than reading and writing two
 
 
@@ -45,8 +46,12 @@ class TreeLayout:
 
 
 def scattered(topology: Topology) -> bool:
-    """Whether rows are kept by tree; never with loops or wires, whose rows join trees."""
-    if topology.nloop or topology.nwire:
+    """Whether rows are kept by tree; never with loops and wires, whose rows join trees, or shapes given by tables."""
+    if (
+        topology.nloop
+        or topology.nwire
+        or any(topology.geom_type[g] in _TABLES for p in topology.pair_geoms for g in p)
+    ):
         return False
     widths = _widths(topology)
     return len(widths) > 1 and sum(widths) > 2 * max(widths) + DENSE_MARGIN

@@ -59,28 +59,21 @@ def place(links: Links, pairs: tuple[tuple[int, int], ...], local: jax.Array) ->
 
 def relative_jacobian(topology: Topology, motions: Motions, anchors: Anchors) -> jax.Array:
     """d(velocity of b - velocity of a)/dqd (3, P, nv, N), world axes."""
-    return _by_side(topology, motions, anchors, _point_jacobian)
+    shape = (*anchors.a.shape[:2], len(motions.dofs), anchors.a.shape[-1])
+    total = jnp.zeros(shape, anchors.a.dtype)
+    for side, sign, points in ((0, -1, anchors.a), (1, 1, anchors.b)):
+        mask = sign * _mask(topology, motions.dofs, anchors.links, side)
+        if mask.any():
+            arm = fence(points[:, :, None] - motions.origin[:, None])
+            rows = motions.linear[:, None] + vectors.cross(motions.angular[:, None], arm)
+            total = total + jnp.asarray(mask, points.dtype) * rows
+    return fence(total)
 
 
 def relative_spin(topology: Topology, motions: Motions, pairs: tuple[tuple[int, int], ...]) -> jax.Array:
     """d(angular velocity of b - that of a)/dqd (3, P, nv, N), world axes."""
     total = _mask(topology, motions.dofs, pairs, 1) - _mask(topology, motions.dofs, pairs, 0)
     return fence(jnp.asarray(total, motions.angular.dtype) * motions.angular[:, None])
-
-
-def _by_side(topology, motions, anchors, jacobian):
-    total = 0
-    for side, sign, points in ((0, -1, anchors.a), (1, 1, anchors.b)):
-        mask = sign * _mask(topology, motions.dofs, anchors.links, side)
-        if mask.any():
-            total = total + jnp.asarray(mask, points.dtype) * jacobian(motions, points)
-    shape = (*anchors.a.shape[:2], len(motions.dofs), anchors.a.shape[-1])
-    return fence(jnp.broadcast_to(total, shape).astype(anchors.a.dtype))
-
-
-def _point_jacobian(motions: Motions, points: jax.Array) -> jax.Array:
-    arm = points[:, :, None] - motions.origin[:, None]
-    return motions.linear[:, None] + vectors.cross(motions.angular[:, None], fence(arm))
 
 
 def _mask(topology: Topology, dofs: tuple[int, ...], pairs: tuple[tuple[int, int], ...], side: int) -> np.ndarray:

@@ -127,6 +127,13 @@ def test_a_four_bar_stays_closed_and_its_coupler_level():
         assert np.abs(bar_energy(seen) - bar_energy(early)[0]).max() < 0.01 * 1.5 * G
 
 
+def test_a_four_bar_stays_closed_at_four_milliseconds():
+    seen = run(mechanisms().replace(dt=0.004), begun(bar=np.radians([60, 90, 120, 30])), 8.0)
+    follower, crank = (0.5 * np.sin(seen.q[:, entries(f"bar/{j}")[0]]) for j in ("follower", "crank"))
+    assert np.abs(follower - crank).max() < 1e-3
+    assert np.asarray(seen.state.rows.gap)[pin_rows(seen.state)[0]].max() < 1e-3
+
+
 def bar_energy(seen):
     """Of the level four-bar (T, N), J: two rods of 1 kg about their ends, 2 kg at the tips."""
     angle, rate = seen.q[:, entries("bar/crank")[0]], seen.qd[:, entries("bar/crank")[1]]

@@ -153,6 +153,28 @@ def test_a_compliant_wire_is_an_implicit_spring_and_damper(ball, one_sided):
     assert (force[:, ROWS[ball]] == 0).any() == one_sided
 
 
+def test_the_trapezoid_rule_takes_a_spring_at_mid_step_and_catches_at_the_length():
+    scene = rsim.Scene(timestep=DT)
+    for k, kind in enumerate(({"kind": "compliant", "resist": "both", "stiffness": 400.0, "damping": 3.0}, {})):
+        scene.add_wire(0, scene.add_sphere(0.05, 1.0, (0, k, -0.8)), (0, k, 0), (0, 0, 0), 1.0, **kind)
+    options = rsim.Options(max_contacts=0, integrator="trapezoid")
+    model = scene.compile(options=options, dtype="float64", ignore=("pair",))
+    (q, _, force), _ = watch(rsim.make_state(model, 1), 0.4, model)
+    z, vz, trace = -0.8, 0.0, []
+    for _ in range(len(q)):
+        # T = k (l + dt/2 l' - 1) + c l' with the mean velocity of the step, v+ = v - g dt + dt T
+        weight = STIFFNESS * DT / 2 + DAMPING
+        mean = vz - G * DT / 2  # without the wire; the wire adds dt T / 2
+        tension = (STIFFNESS * (-z - 1) - weight * mean) / (1 + weight * DT / 2)
+        z, vz = z + DT * (mean + DT * tension / 2), vz - G * DT + DT * tension
+        trace.append((z, tension))
+    np.testing.assert_allclose(np.stack([q[:, 2, 0], force[:, 0, 0]], axis=1), trace, atol=1e-8)
+    caught = int(np.argmax(force[:, 1, 0] > 0))
+    assert DT * caught == pytest.approx(np.sqrt(2 * 0.2 / G), abs=0.002)
+    assert q[:, 9, 0].min() > -1.001
+    np.testing.assert_allclose(q[-1, 9, 0], -1, atol=1e-5)
+
+
 def test_a_custom_wire_has_the_tension_it_is_given_until_it_changes():
     state = rsim.set_wire_tension(balls(), placed(PULLED), PULLED, jnp.asarray([G, 0.0, -3.0, 2 * G]))
     (q, qd, force), state = watch(state, 0.2)

@@ -19,7 +19,7 @@ import rsim_jax as rsim
 from rsim_jax.envs.files import model_file
 from rsim_jax.envs.placement import place
 from rsim_jax.envs.randomization import Ranges, draw_leaves
-from rsim_jax.lanes import quaternions
+from rsim_jax.lanes import blocks, quaternions
 from rsim_jax.lanes.fence import concatenate
 from rsim_jax.structs import BALL, FREE, Model, State, record
 
@@ -136,8 +136,9 @@ class Task:
         return self.model.nu
 
     @property
-    def velocity_size(self) -> int:
-        return self.model.nv
+    def block_size(self) -> int:
+        """Worlds that the simulator computes at a time."""
+        return blocks.block_size(self.model.topology)
 
     @property
     def action_range(self) -> tuple[Float[Array, " nu"], Float[Array, " nu"]]:
@@ -154,7 +155,7 @@ class Task:
 
     def restart(self, keys: Key[Array, " N"]) -> TaskState:
         """Start an episode in every world from its own key; the state keeps the rest of each stream."""
-        return place(self._started(keys), keys.shape[0], self.velocity_size)
+        return place(self._started(keys), keys.shape[0], self.block_size)
 
     @jax.jit
     def _started(self, keys: Key[Array, " N"]) -> TaskState:

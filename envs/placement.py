@@ -16,24 +16,23 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from rsim_jax.lanes import blocks
 
 
-def place(tree: Any, num_worlds: int, nv: int) -> Any:
+def place(tree: Any, num_worlds: int, size: int) -> Any:
     """The same arrays, worlds spread over the devices that step them; traced ones and single devices stay as they are.
 
     Args:
         tree: arrays with the worlds last.
         num_worlds: N.
-        nv: degrees of freedom of the model, which decide the size of a block.
+        size: worlds per block.
     """
-    devices = _devices(num_worlds, nv)
+    devices = _devices(num_worlds, size)
     if devices == 1 or any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree)):
         return tree
     return jax.device_put(tree, jax.tree.map(lambda leaf: _sharding(devices, num_worlds, leaf.ndim), tree))
 
 
-def _devices(num_worlds: int, nv: int) -> int:
+def _devices(num_worlds: int, size: int) -> int:
     if jax.default_backend() != "cpu":
         return 1
-    size = blocks.block_size(nv)
     return min(jax.local_device_count(), blocks.padded_count(num_worlds, size) // size)
 
 

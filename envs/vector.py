@@ -230,7 +230,7 @@ class RsimVectorEnv(gym.vector.VectorEnv):
             )
 
     def _placed(self, tree: Any) -> Any:
-        return place(tree, self.num_envs, self.task.velocity_size)
+        return place(tree, self.num_envs, self.task.block_size)
 
     def _given(self, tree: Any) -> Any:
         """Arrays as the user asked for them: writable NumPy copies, or JAX arrays."""

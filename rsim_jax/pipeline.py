@@ -20,9 +20,9 @@ from rsim_jax.contact import approach, elimination, loops, penalty, problem, rep
 from rsim_jax.contact.anchors import Motions
 from rsim_jax.contact.frames import frame
 from rsim_jax.contact.residual import residuals, worst
-from rsim_jax.contact.rows import Slot, contact_jacobian, contact_row
+from rsim_jax.contact.rows import Slot, along, contact_jacobian, contact_row, pair_row
 from rsim_jax.contact.solve import solve_rows
-from rsim_jax.contact.system import scan_slots, velocities, velocity_change
+from rsim_jax.contact.system import velocities, velocity_change
 from rsim_jax.dynamics import tree_blocks
 from rsim_jax.dynamics.algebra import algebra
 from rsim_jax.dynamics.assembly import Body, FreeMotion, body_velocities, link_reference
@@ -34,6 +34,7 @@ from rsim_jax.dynamics.structure import structure
 from rsim_jax.errors import Status
 from rsim_jax.lanes import blocks
 from rsim_jax.lanes.fence import concatenate, fence
+from rsim_jax.lanes.slots import scan_slots
 from rsim_jax.lanes.tree import take, total
 from rsim_jax.structs import (
     ContactRows,
@@ -66,7 +67,7 @@ def step(model: Model, state: State, ctrl: jax.Array | None = None, *, force_fn:
     """
     state, count = _checked_state(model, state)
     ctrl = _check_ctrl(model, ctrl, (model.nu, count), state.q.dtype)
-    padded = blocks.padded_count(count, blocks.block_size(model.nv))
+    padded = blocks.padded_count(count, blocks.block_size(model.topology))
     shared, worlds = _pad(_without_keyframes(model), (state, ctrl), count, padded)
     return _cut(_step_blocks(shared, *worlds, force_fn), count)
 
@@ -101,7 +102,7 @@ def rollout(
     if steps is not None and steps != length:
         raise ValueError(f"steps is {steps} but ctrls has {length} steps")
     ctrls = _check_ctrl(model, ctrls, (length, model.nu, count), state.q.dtype)
-    padded = blocks.padded_count(count, blocks.block_size(model.nv))
+    padded = blocks.padded_count(count, blocks.block_size(model.topology))
     shared, worlds = _pad(_without_keyframes(model), (state, ctrls), count, padded)
     return _cut(_rollout_blocks(shared, *worlds, output, force_fn), count)
 
@@ -111,7 +112,7 @@ def _step_blocks(model: Model, state: State, ctrl: jax.Array, force_fn: Force | 
     def one_block(model: Model, worlds: tuple[State, jax.Array]) -> State:
         return advance_block(model, *worlds, force_fn)
 
-    return blocks.map_blocks(one_block, model, (state, ctrl), blocks.block_size(model.nv))
+    return blocks.map_blocks(one_block, model, (state, ctrl), blocks.block_size(model.topology))
 
 
 @partial(jax.jit, static_argnums=(3, 4))
@@ -123,7 +124,7 @@ def _rollout_blocks(model: Model, state: State, ctrls: jax.Array, output: Callab
 
         return lax.scan(body, *worlds)
 
-    return blocks.map_blocks(one_block, model, (state, ctrls), blocks.block_size(model.nv))
+    return blocks.map_blocks(one_block, model, (state, ctrls), blocks.block_size(model.topology))
 
 
 def advance_block(model: Model, state: State, ctrl: jax.Array, force_fn: Force | None = None) -> State:
@@ -173,7 +174,7 @@ def find_contacts(model: Model, state: State, motion: FreeMotion) -> tuple[Conta
     """The selected contacts, and the velocity that prescribed surfaces bring to them (3, K, N)."""
     topology = model.topology
     velocity = link_velocities(model, state, motion.body, motion.u)
-    if tree_blocks.scattered(topology):
+    if topology.scattered:
         return select_listed(model, motion.body.links, velocity, model.dt, topology.speculative)
     candidates = detect(model, motion.body.links)
     links = pair_table.candidate_links(topology)
@@ -229,7 +230,7 @@ def _motions(model: Model, body: Body) -> Motions:
 def _add(model: Model, motion: FreeMotion, change: jax.Array) -> FreeMotion:
     """The motion after a whitened change of velocity; positions move by half of it under the trapezoid rule."""
     tree = structure(model.topology)
-    if tree_blocks.scattered(model.topology):
+    if model.topology.scattered:
         change = tree_blocks.collect(model.topology, change)
     delta = take(algebra(tree).unwhiten(tree, motion.body.factor, change), tree.dof_position)
     moves = 0.5 * delta if model.topology.integrator == "trapezoid" else delta
@@ -266,7 +267,7 @@ def build_rows(
 ):
     """(RowSystem, Built, Impulses to start from)."""
     axes, used = frame(contacts.normal), problem.used_slots(contacts)
-    if tree_blocks.scattered(model.topology):
+    if model.topology.scattered:
         made = _scattered_rows(model, state, motion, contacts, axes, carried)
     else:
         made = _dense_rows(model, state, motion, contacts, axes, carried, loop)
@@ -291,10 +292,11 @@ def _dense_rows(
     def contact(carry: None, slot: Slot) -> tuple[None, tuple[jax.Array, ...]]:
         jacobian = contact_jacobian(slot, subspace.angular, subspace.linear, subspace.tree_origin, tree.dof_tree)
         whitened = algebra(tree).whiten(tree, body.factor, jacobian)
+        speeds = along(jacobian, start), along(jacobian, free)
         if loop is None:
-            return carry, contact_row(model, slot, jacobian, whitened, start, free)
+            return carry, contact_row(model, slot, whitened, *speeds)
         clear, shares = elimination.keep_clear(loop.basis, whitened)
-        return carry, (*contact_row(model, slot, jacobian, clear, start, free), shares)
+        return carry, (*contact_row(model, slot, clear, *speeds), shares)
 
     slots = problem.contact_slots(contacts, axes, side, carried)
     rows, impact, *shares = scan_slots(problem.used_slots(contacts), contact, None, slots)[1]
@@ -311,23 +313,22 @@ def _scattered_rows(
     model: Model, state: State, motion: FreeMotion, contacts: Contacts, axes, carried: jax.Array
 ) -> Made:
     """Rows with columns for the two trees that they touch."""
-    topology, tree = model.topology, structure(model.topology)
-    start, free = take(state.qd, tree.dof_order), take(motion.u, tree.dof_order)
-    blocks = tree_blocks.tree_blocks(topology, motion.body, start, free)
-    trees, side = tree_blocks.slot_trees(topology, contacts.links, contacts.gap.dtype)
-    sides = (0,) * blocks.width + (1,) * blocks.width
-
-    def contact(carry: None, xs: tuple[Slot, jax.Array]) -> tuple[None, tuple[jax.Array, jax.Array]]:
-        slot, pair = xs
-        view = tree_blocks.view(blocks, pair)
-        jacobian = contact_jacobian(slot, view.angular, view.linear, view.origin, sides)
-        return carry, contact_row(model, slot, jacobian, tree_blocks.whiten(view, jacobian), view.start, view.free)
-
-    slots = problem.contact_slots(contacts, axes, side, carried)
-    rows, impact = scan_slots(problem.used_slots(contacts), contact, None, (slots, trees))[1]
-    whitened_dofs, scalar = tree_blocks.unit_rows(blocks, topology, problem.scalar_dofs(model))
+    topology, body = model.topology, motion.body
+    fields = [link_velocities(model, state, body, u) for u in (state.qd, motion.u)]
+    blocks = tree_blocks.link_blocks(topology, body, *fields)
+    links, trees = tree_blocks.slot_links(topology, contacts.links)
     count = tree_blocks.tree_layout(topology).count
-    return Made(rows, impact, problem.RowTrees(trees, count, scalar), whitened_dofs)
+
+    def contact(carry: None, xs: tuple[Slot, jax.Array, jax.Array]) -> tuple[None, tuple[jax.Array, jax.Array]]:
+        slot, pair, owners = xs
+        together = (pair[0] < topology.njnt) & (pair[1] < topology.njnt) & (owners[1] == count)
+        y, start, free = pair_row(slot, tree_blocks.view(blocks, pair), together)
+        return carry, contact_row(model, slot, y, start, free)
+
+    slots = problem.contact_slots(contacts, axes, contacts.side, carried)
+    rows, impact = scan_slots(problem.used_slots(contacts), contact, None, (slots, links, trees))[1]
+    whitened, scalar = tree_blocks.unit_rows(blocks, topology, problem.scalar_dofs(model))
+    return Made(rows, impact, problem.RowTrees(trees, count, scalar), whitened)
 
 
 def finish(
@@ -406,7 +407,7 @@ def contact_report(model: Model, state: State) -> PointPairContactInfo:
 def _contact_geoms(model: Model, index: jax.Array) -> jax.Array:
     """Geoms a and b (2, slots, N) of report slots: contacts by ContactRows.index, then the compliant candidates."""
     topology, index = model.topology, jnp.maximum(index, 0)
-    if tree_blocks.scattered(topology):
+    if topology.scattered:
         rigid = jnp.stack(listing.geoms(topology, index))
     else:
         table = jnp.asarray([*pair_table.candidate_geoms(topology), (0, 0)], jnp.int32)
@@ -421,7 +422,7 @@ def detect_contacts(model: Model, state: State) -> PointPairContactInfo:
     """The same record for the state's own pose, without a step: touching shapes only, forces and speeds zero."""
     q = normalize(model, state.q)
     links, rotation, position = link_poses(model, q, state.kinematic_position, state.kinematic_quaternion)
-    if tree_blocks.scattered(model.topology):
+    if model.topology.scattered:
         contacts, _ = select_listed(model, links, None, model.dt, speculative=False)
     else:
         candidates = detect(model, links)
@@ -455,7 +456,7 @@ def wire_tension(model: Model, state: State) -> jax.Array:
 
 @partial(jax.jit, static_argnums=(2, 3))
 def _pad(model: Model, worlds: Any, count: int, total: int) -> tuple[Model, Any]:
-    size = blocks.block_size(model.nv)
+    size = blocks.block_size(model.topology)
     model = jax.tree.map(lambda x: blocks.pad(x, total) if blocks.per_world(x, count) else x, model)
     worlds = jax.tree.map(lambda x: blocks.pad(x, total), worlds)
     return jax.tree.map(lambda x: blocks.spread(x, total, size), (model, worlds))

@@ -14,6 +14,7 @@ Two words that MuJoCo does not use:
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,8 @@ from jaxtyping import Array, Bool, Float, Int
 FREE, BALL, SLIDE, HINGE = 0, 1, 2, 3  # joint types, numbered as MuJoCo does
 POSITION_WIDTHS, VELOCITY_WIDTHS = (7, 4, 1, 1), (6, 3, 1, 1)  # entries in q and qd by joint type
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)  # geom types, numbered as MuJoCo does
+
+DENSE_MARGIN = 24  # dofs beyond those of two trees up to which a dense row costs less than one that finds its trees
 
 CONTACT, JOINT_LIMIT, JOINT_FRICTION, EQUALITY, PIN, WIRE, PENALTY = range(7)  # ContactRows.kind
 
@@ -124,6 +127,23 @@ class Topology:
     @property
     def ngeom(self) -> int:
         return len(self.geom_type)
+
+    @functools.cached_property
+    def scattered(self) -> bool:
+        """Whether rows are kept by tree and pairs are listed world by world, as many bodies need.
+
+        A dense row over all dofs would mostly hold zeros. Never with loops and wires, whose rows join trees, or with
+        shapes given by tables.
+        """
+        tables = {self.geom_type[g] for pair in self.pair_geoms for g in pair} & {HFIELD, ELLIPSOID, MESH}
+        if self.nloop or self.nwire or tables:
+            return False
+        root: list[int] = []
+        widths: dict[int, int] = {}
+        for joint, parent in enumerate(self.joint_parent):
+            root.append(joint if parent >= self.njnt else root[parent])
+            widths[root[-1]] = widths.get(root[-1], 0) + VELOCITY_WIDTHS[self.joint_type[joint]]
+        return len(widths) > 1 and self.nv > 2 * max(widths.values()) + DENSE_MARGIN
 
     @property
     def npair(self) -> int:

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import rsim_jax as rsim
 from rsim_jax.envs import registry
 from rsim_jax.envs.batch import BatchedTask
-from rsim_jax.lanes import blocks
 from rsim_jax.training.config import ConfigError, TrainConfig
 from rsim_jax.training.ppo import Trainer, build
 
@@ -47,7 +46,7 @@ def make_trainer(config: TrainConfig, task: BatchedTask | None = None) -> Traine
 
 def devices_for(task: BatchedTask, num_envs: int) -> list[jax.Device]:
     """The local devices over which the simulator spreads that many worlds; learning uses the same ones."""
-    size = blocks.block_size(task.task.model.nv)
+    size = task.task.block_size
     return jax.local_devices()[: -(-num_envs // size)]
 
 

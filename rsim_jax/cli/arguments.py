@@ -69,17 +69,26 @@ def positive_list(text: str) -> tuple[int, ...]:
 
 def seconds(text: str) -> float:
     """An argparse type: a finite number above 0."""
+    return _above_zero(text, "seconds")
+
+
+def speed(text: str) -> float:
+    """An argparse type: a finite number above 0."""
+    return _above_zero(text, "m/s")
+
+
+def _above_zero(text: str, unit: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number of {unit} above 0")
     return value
 
 
 def model_path(name: str) -> Path:
-    """The file of a model given as a path or as the name of one of Gymnasium's MuJoCo assets ("ant").
+    """The file of a model given as a path, or by the name of a scene of ours or one of Gymnasium's assets ("ant").
 
     Raises:
         CommandError: when there is no such file; lists the known names.
@@ -87,11 +96,13 @@ def model_path(name: str) -> Path:
     path = Path(name).expanduser()
     if path.suffix.lower() in (".xml", ".urdf") and path.is_file():
         return path
+    from rsim_jax import configs
     from rsim_jax.envs.files import gymnasium_assets
 
-    assets = gymnasium_assets()
-    known = assets / f"{name.removesuffix('.xml')}.xml"
-    if known.is_file() and known.parent == assets:
-        return known
-    names = ", ".join(sorted(p.stem for p in assets.glob("*.xml")))
+    folders = [Path(configs.__file__).parent / "scenes", gymnasium_assets()]
+    for folder in folders:
+        known = folder / f"{name.removesuffix('.xml')}.xml"
+        if known.is_file() and known.parent == folder:
+            return known
+    names = ", ".join(p.stem for folder in folders for p in sorted(folder.glob("*.xml")))
     raise CommandError(f"no model {name!r}: give the path of an .xml or .urdf file, or one of {names}")

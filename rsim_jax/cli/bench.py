@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rsim_jax.cli.arguments import CommandError, Parser, model_path, positive, positive_list, run, seconds
+from rsim_jax.cli.arguments import CommandError, Parser, model_path, positive, positive_list, run, seconds, speed
 
 if TYPE_CHECKING:
     from rsim_jax.cli.bench_cases import Case
@@ -28,12 +28,13 @@ def main(argv: list[str]) -> int:
 def _parse(argv: list[str]) -> argparse.Namespace:
     parser = Parser("bench", "Measure speed beside other simulators, the time of each stage, or accuracy.")
     add = parser.add_argument
-    add("--model", default="ant", help="Gymnasium asset (ant, humanoid ...) or path of an .xml or .urdf file")
+    add("--model", default="ant", help="Gymnasium asset (ant ...), scene (balls64, boxes_and_balls, tower) or path")
     add("--worlds", type=positive_list, default=(4096,), help="numbers of worlds, between commas")
     add("--peers", type=_peers, default=("mujoco",), help="mujoco, mjx, both between commas, or none")
     add("--peer-python", metavar="PATH", help="interpreter of an environment with mujoco-mjx")
     add("--device", choices=("cpu", "gpu"), default="cpu", help="where our side runs")
     add("--sweeps", type=positive, help="solver passes per step; the shipped default when not given")
+    add("--tolerance", type=speed, help="m/s below which a world stops sweeping; the shipped default when not given")
     add("--max-contacts", type=positive, help="contacts kept per world; derived from the model when not given")
     add("--seconds", type=seconds, default=2.0, help="length of a timed turn")
     add("--turns", type=positive, default=5, help="timed turns of each simulator")
@@ -119,7 +120,7 @@ def _case(args: argparse.Namespace) -> Case:
 def _model(args: argparse.Namespace) -> Any:
     import rsim_jax as rsim
 
-    chosen = {"sweeps": args.sweeps, "max_contacts": args.max_contacts}
+    chosen = {"sweeps": args.sweeps, "max_contacts": args.max_contacts, "tolerance": args.tolerance}
     options = rsim.Options(**{name: value for name, value in chosen.items() if value is not None})
     return rsim.load(model_path(args.model), options=options)
 

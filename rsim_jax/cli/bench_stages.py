@@ -97,7 +97,7 @@ def cuts(sweeps: int) -> dict[str, Cut]:
 
 def time_stages(case: Case, model: Model, seconds: float) -> list[dict[str, Any]]:
     """Times every cut on one block of worlds, prints a table and returns its rows."""
-    size = blocks.block_size(model.nv)
+    size = blocks.block_size(model.topology)
     q, qd = (jnp.asarray(x, model.dtype) for x in case.start(size))
     ctrl = jnp.asarray(case.controls(size)[0], model.dtype)
     state = rsim.make_state(model, size).replace(q=q, qd=qd)

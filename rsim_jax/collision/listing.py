@@ -20,8 +20,9 @@ import numpy as np
 from rsim_jax.collision.pair_table import FAMILIES, Family, pair_families
 from rsim_jax.structs import PLANE, Topology
 
-NEIGHBOURS = 12  # near partners per row: a ball among equal ones has at most 12
 ROW_SLOTS, SPARE_SLOTS = 4, 16  # listed pairs of a family: per row, and besides
+CHUNK_SLOTS = 12  # per row of one chunk: a ball among equal ones touches at most 12
+CHUNK_PAIRS = 1024  # pairs that are compared at a time
 MOST_FEATURES = 16
 
 
@@ -36,8 +37,9 @@ class Listing:
     row_is_first: bool  # rows are of the family's first shape
     points: int  # candidates of a pair
     start: int  # number of the first row among the rows of all families
-    neighbours: int  # near partners kept per row
     slots: int  # near pairs kept in all
+    chunk: int  # rows that are compared at a time
+    chunk_slots: int  # near pairs kept of a chunk
 
     @property
     def first(self) -> tuple[int, ...]:
@@ -77,8 +79,9 @@ def _listing(topology: Topology, family: Family, members: np.ndarray, pairs: np.
     partner_geoms, partner = np.unique(partners, return_inverse=True)
     pair = np.full((len(row_geoms), len(partner_geoms)), -1, np.int32)
     pair[row, partner] = members
-    most = int((pair >= 0).sum(1).max())
-    slots = min(len(members), max(ROW_SLOTS * len(row_geoms) + SPARE_SLOTS, topology.max_contacts))
+    slots = min(len(members), ROW_SLOTS * len(row_geoms) + SPARE_SLOTS)
+    chunk = min(len(row_geoms), max(1, CHUNK_PAIRS // len(partner_geoms)))
+    whole = chunk == len(row_geoms)
     return Listing(
         family=family,
         rows=tuple(row_geoms.tolist()),
@@ -87,8 +90,9 @@ def _listing(topology: Topology, family: Family, members: np.ndarray, pairs: np.
         row_is_first=row_is_first,
         points=family.count(topology.manifold_points),
         start=start,
-        neighbours=min(most, NEIGHBOURS),
         slots=slots,
+        chunk=chunk,
+        chunk_slots=slots if whole else min(slots, chunk * min(len(partner_geoms), CHUNK_SLOTS)),
     )
 
 

@@ -6,6 +6,9 @@ the order of the lists; more than max_contacts within reach set the overflow bit
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
@@ -17,8 +20,11 @@ from rsim_jax.collision.poses import GeomPoses
 from rsim_jax.collision.selection import material_values
 from rsim_jax.lanes import vectors, windows
 from rsim_jax.lanes.fence import concatenate, fence
+from rsim_jax.lanes.slots import scan_slots
 from rsim_jax.lanes.tree import take
 from rsim_jax.structs import BOX, CAPSULE, CYLINDER, PLANE, Contacts, Links, LinkVelocity, Model, record
+
+CHUNK = 16  # pairs of one pass of the narrow phase
 
 
 class Listed:
@@ -30,7 +36,7 @@ class Listed:
     point: jax.Array  # (3, C, N)
     normal: jax.Array  # (3, C, N) from a to b
     gap: jax.Array  # (C, N)
-    active: jax.Array  # (C, N) bool
+    active: jax.Array  # (C, N) bool: listed and within reach
 
 
 Listed = record(Listed)
@@ -95,20 +101,63 @@ def _same(rows: jax.Array, index: jax.Array) -> jax.Array:
     return jnp.broadcast_to(rows, (rows.shape[0], *index.shape))
 
 
-def listed_candidates(model: Model, links: Links, velocity: LinkVelocity | None) -> tuple[Listed, jax.Array]:
-    """(candidates of all near pairs, overflow (N,)); near within the step for `velocity`, as they stand for None."""
+def listed_candidates(
+    model: Model, links: Links, velocity: LinkVelocity | None, dt: jax.Array, speculative: bool
+) -> tuple[Listed, jax.Array]:
+    """(candidates of all near pairs, overflow (N,)); `velocity` and `speculative` as in `select_listed`."""
     poses = GeomPoses(model, links)
-    around = bounds(model, poses, velocity)
+    around = bounds(model, poses, velocity if speculative else None)
+    fields = None if velocity is None else link_windows(velocity)
     found, overflow = [], False
     for listing in listings(model.topology):
         near = broad_phase.near_pairs(listing, around, poses)
-        found.append(_of_family(model, poses, listing, near))
+        found.append(_of_family(model, poses, listing, near, fields, speculative))
         overflow = overflow | near.overflow
     joined = [concatenate([getattr(f, name) for f in found], axis=-2) for name in Listed.__dataclass_fields__]
     return Listed(*joined), overflow
 
 
-def _of_family(model: Model, poses: GeomPoses, listing: Listing, near: broad_phase.Near) -> Listed:
+def _of_family(
+    model: Model,
+    poses: GeomPoses,
+    listing: Listing,
+    near: broad_phase.Near,
+    fields: jax.Array | None,
+    speculative: bool,
+) -> Listed:
+    """Candidates of one family's list, CHUNK pairs at a time; chunks that no world of the block uses are left out."""
+    slots, worlds = near.row.shape
+    size = min(CHUNK, slots)
+    chunks = -(-slots // size)
+
+    def by_chunk(x: jax.Array) -> jax.Array:
+        padded = jnp.pad(x, ((0, chunks * size - slots), (0, 0)))
+        return padded.reshape(chunks, size, worlds)
+
+    def one_chunk(_: None, part: broad_phase.Near) -> tuple[None, Listed]:
+        return None, _of_pairs(model, poses, listing, part, fields, speculative)
+
+    parts = broad_phase.Near(by_chunk(near.row), by_chunk(near.partner), by_chunk(near.active), near.overflow[None])
+    parts = dataclasses.replace(parts, overflow=jnp.broadcast_to(near.overflow, (chunks, worlds)))
+    used = jnp.sum(jnp.any(parts.active, axis=(1, 2)).astype(jnp.int32))
+    listed = scan_slots(used, one_chunk, None, parts)[1]
+
+    def whole(x: jax.Array) -> jax.Array:
+        """(chunk, ..., item, N) -> (..., all items, N)."""
+        x = jnp.moveaxis(x, 0, -3)
+        return x.reshape(*x.shape[:-3], -1, worlds)[..., : slots * listing.points, :]
+
+    return jax.tree.map(whole, listed)
+
+
+def _of_pairs(
+    model: Model,
+    poses: GeomPoses,
+    listing: Listing,
+    near: broad_phase.Near,
+    fields: jax.Array | None,
+    speculative: bool,
+) -> Listed:
     first, second = (near.row, near.partner) if listing.row_is_first else (near.partner, near.row)
     slots, points = near.row.shape[0], listing.points
     items = tuple(range(2 * slots))
@@ -120,19 +169,26 @@ def _of_family(model: Model, poses: GeomPoses, listing: Listing, near: broad_pha
     pair = jnp.asarray(listing.pair)[near.row, near.partner]
     flip = jnp.where(of_first > of_second, -1, 1).astype(distance.dtype)
     margin = windows.pick(model.pair_margin[None], pair)[0]
+    of_a, of_b = jnp.minimum(of_first, of_second), jnp.maximum(of_first, of_second)
 
     def each(x: jax.Array) -> jax.Array:
         """(..., P, N) -> (..., P points, N)."""
         return jnp.repeat(x, points, axis=-2)
 
+    normal, gap = fence((normal * each(flip), distance - each(margin)))
+    reach = gap <= 0 if fields is None else gap < 0
+    if fields is not None and speculative:
+        owner = jnp.asarray(model.topology.geom_link, jnp.int32)
+        a, b = (velocity_at(windows.read(fields, owner[g]), each, point) for g in (of_a, of_b))
+        reach = reach | (gap + model.dt * vectors.dot(normal, fence(b - a)) < 0)
     return Listed(
         code=code(model.topology, listing, near.row, near.partner).reshape(-1, near.row.shape[-1]),
         pair=each(pair),
-        geoms=each(jnp.stack([jnp.minimum(of_first, of_second), jnp.maximum(of_first, of_second)])),
+        geoms=each(jnp.stack([of_a, of_b])),
         point=point,
-        normal=normal * each(flip),
-        gap=fence(distance - each(margin)),
-        active=each(near.active),
+        normal=normal,
+        gap=gap,
+        active=each(near.active) & reach & ~jnp.isnan(gap),
     )
 
 
@@ -144,9 +200,8 @@ def select_listed(
     `velocity` None: the pose alone, touching shapes only.
     """
     topology = model.topology
-    listed, overflow = listed_candidates(model, links, velocity if speculative else None)
-    reach = listed.gap <= 0 if velocity is None else _reach(topology, listed, velocity, dt, speculative)
-    chosen, available = windows.compact(listed.active & reach & ~jnp.isnan(listed.gap), topology.max_contacts)
+    listed, overflow = listed_candidates(model, links, velocity, dt, speculative)
+    chosen, available = windows.compact(listed.active, topology.max_contacts)
     active = jnp.arange(topology.max_contacts)[:, None] < available
     last = listed.gap.shape[0] - 1
     chosen = jnp.minimum(chosen, last)
@@ -168,26 +223,22 @@ def select_listed(
         static_friction=values[3],
         static_friction_velocity=values[4],
         surface_velocity=values[5:8],
-        side=jnp.zeros((topology.nv, 0, active.shape[-1]), listed.gap.dtype),
+        side=jnp.zeros((0, *active.shape), listed.gap.dtype),
         links=jnp.where(active, owner[jnp.stack([a, b])], -1),
         overflow=overflow | (available > topology.max_contacts),
     )
     return contacts, _carried(topology, contacts, velocity)
 
 
-def _reach(topology, listed: Listed, velocity: LinkVelocity, dt: jax.Array, speculative: bool) -> jax.Array:
-    if not speculative:
-        return listed.gap < 0
-    owner = jnp.asarray(topology.geom_link, jnp.int32)
-    speeds = [vectors.dot(listed.normal, point_velocity(velocity, owner[g], listed.point)) for g in listed.geoms]
-    return (listed.gap < 0) | (listed.gap + dt * fence(speeds[1] - speeds[0]) < 0)
+def link_windows(velocity: LinkVelocity) -> jax.Array:
+    """(nlink, N, 9): angular, linear, reference."""
+    return windows.windows(concatenate([velocity.angular, velocity.linear, velocity.reference]))
 
 
-def point_velocity(velocity: LinkVelocity, link: jax.Array, point: jax.Array) -> jax.Array:
-    """Velocity (3, M, N) of the point (3, M, N) of a link (M, N)."""
-    fields = windows.windows(concatenate([velocity.angular, velocity.linear, velocity.reference]))
-    angular, linear, reference = jnp.split(windows.read(fields, jnp.maximum(link, 0)), 3)
-    return fence(linear + vectors.cross(angular, fence(point - reference)))
+def velocity_at(fields: jax.Array, each: Callable[[jax.Array], jax.Array], point: jax.Array) -> jax.Array:
+    """Velocity (3, M, N) at points (3, M, N) of links with fields (9, P, N); each: from P to M items."""
+    angular, linear, reference = jnp.split(fields, 3)
+    return fence(each(linear) + vectors.cross(each(angular), fence(point - each(reference))))
 
 
 def _carried(topology, contacts: Contacts, velocity: LinkVelocity | None) -> jax.Array:
@@ -199,5 +250,6 @@ def _carried(topology, contacts: Contacts, velocity: LinkVelocity | None) -> jax
         link = contacts.links[side]
         touch = contacts.point + (0.5 * sign) * jnp.maximum(contacts.gap, 0) * contacts.normal
         driven = (link >= topology.njnt) & (link < topology.world)
-        total = total + jnp.where(driven, sign * point_velocity(velocity, link, touch), 0)
+        fields = windows.read(link_windows(velocity), jnp.maximum(link, 0))
+        total = total + jnp.where(driven, sign * velocity_at(fields, lambda x: x, touch), 0)
     return fence(total)

@@ -22,6 +22,8 @@ The bounce happens at the surface. With the row's free acceleration a towards it
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -73,24 +75,50 @@ def contact_jacobian(
 
 
 def contact_row(
-    model: Model, slot: Slot, jacobian: jax.Array, whitened: jax.Array, start: jax.Array, free: jax.Array
+    model: Model, slot: Slot, whitened: jax.Array, before: jax.Array, velocity: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """(packed row for RowSystem.contact, whether it is an impact (N,)).
 
     Args:
         model: the scene.
         slot: geometry and material.
-        jacobian: J (3, nv, N), and `whitened` Y of the same shape.
-        whitened: Y.
-        start: velocity at the start of the step (nv, N), and `free` velocity; tree order.
-        free: free velocity.
+        whitened: Y (3, width, N).
+        before: J qd (3, N) at the start of the step, without what prescribed surfaces bring.
+        velocity: the same of the free velocity.
     """
     surface = to_frame(slot.axes, slot.carried)
-    before = stack([dot_rows(jacobian[r], start) + surface[r] for r in range(3)])
-    velocity = stack([dot_rows(jacobian[r], free) + surface[r] for r in range(3)])
+    before, velocity = fence((before + surface, velocity + surface))
     target = contact_target(model, slot, before[2], velocity[2])
     impact = fence(-before[2] > jnp.maximum(slot.restitution_threshold, RESTING_SPEED))
     return pack_contact(whitened, velocity, target, effective_friction(slot, before)), impact
+
+
+def along(jacobian: jax.Array, u: jax.Array) -> jax.Array:
+    """J u (3, N)."""
+    return stack([dot_rows(jacobian[r], u) for r in range(3)])
+
+
+def pair_row(slot: Slot, view: Any, together: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(Y (3, 2 w, N), J qd (3, N) at the start of the step and of the free velocity) of a slot between two links.
+
+    Args:
+        slot: geometry; `side` is not looked at.
+        view: dynamics.tree_blocks.LinkView of the links of A and B.
+        together: (N,) whether both are links of one tree, which then has the block of A to itself.
+    """
+    half = jnp.where(together, 0, 0.5 * jnp.maximum(slot.gap, 0)) * slot.axes[2]
+    arms = fence(stack([slot.point - half, slot.point + half], axis=1) - view.origin)  # (3, 2, N)
+    y, start, free = [], [], []
+    for axis in slot.axes:
+        e = jnp.broadcast_to(axis[:, None], arms.shape)
+        moment = vectors.cross(arms, e)
+        both = fence(vectors.dot(e[:, None], view.linear) + vectors.dot(moment[:, None], view.angular))  # (w, 2, N)
+        a, b = -both[:, 0], both[:, 1]
+        y.append(jnp.concatenate([jnp.where(together, a + b, a), jnp.where(together, 0, b)]))
+        for speeds, twist in ((start, view.start), (free, view.free)):
+            speed = vectors.dot(e, twist[3:]) + vectors.dot(moment, twist[:3])
+            speeds.append(speed[1] - speed[0])
+    return fence(jnp.stack(y)), stack(start), stack(free)
 
 
 def effective_friction(slot: Slot, start_velocity: jax.Array) -> jax.Array:

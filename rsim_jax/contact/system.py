@@ -14,9 +14,6 @@ world; what it costs does not depend on how many bodies there are. The last tree
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -24,6 +21,7 @@ from jax import lax
 from rsim_jax.contact.visit import inverse_block
 from rsim_jax.lanes import windows
 from rsim_jax.lanes.fence import concatenate, fence, stack
+from rsim_jax.lanes.slots import scan_slots
 from rsim_jax.lanes.tree import total
 from rsim_jax.structs import record
 
@@ -122,26 +120,6 @@ def unpack_contact(row: jax.Array, width: int) -> tuple[jax.Array, ...]:
     rest = row[3 * width :]
     y = [row[r * width : (r + 1) * width] for r in range(3)]
     return y, rest[C : C + 3], rest[TARGET], rest[FRICTION], rest[BLOCK:INVERSE], rest[INVERSE:WIDTH]
-
-
-def scan_slots(used: jax.Array, fn: Callable[[Any, Any], tuple[Any, Any]], carry: Any, slots: Any) -> tuple[Any, Any]:
-    """lax.scan of fn(carry, slot) -> (carry, result) over slots; the ones from `used` on are skipped, result zero.
-
-    Unlike a loop that ends at `used` this has a reverse-mode derivative.
-    """
-    count = jax.tree.leaves(slots)[0].shape[0]
-    one = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), slots)
-    shapes = jax.eval_shape(fn, carry, one)[1]
-
-    def skip(carry: Any, slot: Any) -> tuple[Any, Any]:
-        del slot
-        return carry, jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
-
-    def body(carry: Any, xs: tuple[jax.Array, Any]) -> tuple[Any, Any]:
-        k, slot = xs
-        return lax.cond(k < used, fn, skip, carry, slot)
-
-    return lax.scan(body, carry, (jnp.arange(count, dtype=jnp.int32), slots))
 
 
 def dot_rows(y: jax.Array, z: jax.Array) -> jax.Array:

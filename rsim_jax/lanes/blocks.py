@@ -17,14 +17,19 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from rsim_jax.structs import Topology
+
 BLOCK = 256  # worlds: measured best of 64 ... 1024 for robots of 6 to 23 dofs
 SMALL_BLOCK = 16
 LARGE_MODEL = 32  # dofs beyond which the matrices of 256 worlds outgrow the cache
+SCATTERED_BLOCK = 64  # rows by tree have no large matrices
 
 
-def block_size(nv: int) -> int:
-    """Worlds per block for a model with nv dofs."""
-    return BLOCK if nv <= LARGE_MODEL else SMALL_BLOCK
+def block_size(topology: Topology) -> int:
+    """Worlds per block."""
+    if topology.scattered:
+        return SCATTERED_BLOCK
+    return BLOCK if topology.nv <= LARGE_MODEL else SMALL_BLOCK
 
 
 def padded_count(count: int, size: int) -> int:
@@ -70,7 +75,7 @@ def _devices(blocks: int, size: int) -> int:
     """
     if jax.default_backend() != "cpu":
         return 1
-    return jax.local_device_count() if size == SMALL_BLOCK else min(jax.local_device_count(), blocks)
+    return jax.local_device_count() if size < BLOCK else min(jax.local_device_count(), blocks)
 
 
 def _mesh(devices: int) -> Mesh:

@@ -23,7 +23,7 @@ class Drifter(Task):
     dt = 0.1
     dtype = jnp.float32
     action_size = 1
-    velocity_size = 1
+    block_size = 256
     action_range = (jnp.array([-1.0]), jnp.array([1.0]))
 
     @jax.jit

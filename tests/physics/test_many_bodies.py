@@ -8,7 +8,7 @@ import pytest
 from physics.trials import G
 
 import rsim_jax as rsim
-from rsim_jax.dynamics import tree_blocks
+from rsim_jax import structs
 
 MARGIN = {"dense": 10**6, "by tree": -(10**6)}
 PENDULUM = """
@@ -37,9 +37,9 @@ def mixed(max_contacts, dtype=jnp.float64):
 
 
 def trajectory(monkeypatch, layout, steps=80):
-    monkeypatch.setattr(tree_blocks, "DENSE_MARGIN", MARGIN[layout])
+    monkeypatch.setattr(structs, "DENSE_MARGIN", MARGIN[layout])
     model = mixed(40 if layout == "dense" else 41)  # programs are kept by topology
-    assert tree_blocks.scattered(model.topology) == (layout == "by tree")
+    assert model.topology.scattered == (layout == "by tree")
     state = rsim.make_state(model, 2)
     state, q = rsim.rollout(model, state, steps=steps)
     return model, state, np.asarray(q)
@@ -80,7 +80,7 @@ def heap():
 
 
 def test_a_heap_comes_to_rest_and_carries_its_weight(heap):
-    assert tree_blocks.scattered(heap.topology)
+    assert heap.topology.scattered
     state, _ = rsim.rollout(heap, rsim.make_state(heap, 2), steps=1000, output=lambda s: s.time)
     assert not np.any(np.asarray(state.status) & ~int(rsim.Status.SOLVER_NOT_CONVERGED))  # not in every impact
     height = np.asarray(state.q[2::7])
@@ -96,7 +96,7 @@ def test_too_few_slots_are_reported(heap):
         scene.add_sphere(0.1, 1.0, position=(0.3 * i, 0, 0.1))
     model = scene.compile(options=rsim.Options(max_contacts=8))
     state = rsim.step(model, rsim.make_state(model, 1))
-    assert tree_blocks.scattered(model.topology)
+    assert model.topology.scattered
     assert int(state.status[0]) & int(rsim.Status.CONTACT_OVERFLOW)
 
 

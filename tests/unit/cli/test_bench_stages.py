@@ -30,7 +30,7 @@ def test_a_stage_costs_the_difference_of_two_cuts(monkeypatch, capsys):
     clock = iter(float(k + 1) for k in range(len(names)))
     monkeypatch.setattr(bench_stages, "_seconds", lambda *args: next(clock) * 1e-6)
     monkeypatch.setattr(bench_stages.rsim, "step", lambda model, state, ctrl: state)
-    size = bench_stages.blocks.block_size(model.nv)
+    size = bench_stages.blocks.block_size(model.topology)
     fake = case("pendulum", model_path("inverted_pendulum"), 2, 0, _Bare(), jnp.zeros((2, 1)), jnp.zeros((2, 1)))
     monkeypatch.setattr(case, "controls", lambda self, worlds: jnp.zeros((64, 1, worlds)))
     rows = bench_stages.time_stages(fake, model, 1.0)

@@ -20,7 +20,17 @@ from rsim_jax.contact import approach, elimination, loops, penalty, problem, rep
 from rsim_jax.contact.anchors import Motions
 from rsim_jax.contact.frames import frame
 from rsim_jax.contact.residual import residuals, worst
-from rsim_jax.contact.rows import Slot, along, contact_jacobian, contact_row, pair_row
+from rsim_jax.contact.rows import (
+    Slot,
+    Turning,
+    along,
+    angular_jacobian,
+    angular_row,
+    contact_jacobian,
+    contact_row,
+    pair_angular_row,
+    pair_row,
+)
 from rsim_jax.contact.solve import solve_rows
 from rsim_jax.contact.system import velocities, velocity_change
 from rsim_jax.dynamics import tree_blocks
@@ -32,7 +42,7 @@ from rsim_jax.dynamics.integrate import advance, advance_kinematic, normalize
 from rsim_jax.dynamics.kinematics import link_poses, motion_subspace
 from rsim_jax.dynamics.structure import structure
 from rsim_jax.errors import Status
-from rsim_jax.lanes import blocks
+from rsim_jax.lanes import blocks, vectors, windows
 from rsim_jax.lanes.fence import concatenate, fence
 from rsim_jax.lanes.slots import scan_slots
 from rsim_jax.lanes.tree import take, total
@@ -253,6 +263,7 @@ class Made:
 
     contact: jax.Array  # (K, ..., N)
     impact: jax.Array  # (K, N)
+    angular: jax.Array | None  # (K, ..., N) of rolling and spinning friction
     trees: problem.RowTrees
     scalar: jax.Array  # (S, width, N)
     wires: wires.WireRows | None = None
@@ -273,7 +284,7 @@ def build_rows(
         made = _dense_rows(model, state, motion, contacts, axes, carried, loop)
     basis = None if loop is None else loop.basis
     system, sign, gap, shares = problem.row_system(
-        model, state, made.contact, made.trees, used, made.scalar, motion.u, made.wires, basis
+        model, state, made.contact, made.angular, made.trees, used, made.scalar, motion.u, made.wires, basis
     )
     begin = problem.warm_start(model, state, contacts, axes, made.impact, sign, motion.body.links.origin)
     taken = None if loop is None else loops.LoopShares(made.shares, shares)
@@ -289,24 +300,31 @@ def _dense_rows(
     side = jnp.take(contacts.side, jnp.asarray(tree.dof_order), axis=0) if model.nv else contacts.side
     start, free = take(state.qd, tree.dof_order), take(motion.u, tree.dof_order)
 
-    def contact(carry: None, slot: Slot) -> tuple[None, tuple[jax.Array, ...]]:
-        jacobian = contact_jacobian(slot, subspace.angular, subspace.linear, subspace.tree_origin, tree.dof_tree)
+    def whiten(jacobian: jax.Array) -> tuple[jax.Array, jax.Array | None]:
+        """(Y, its share of the loop space)."""
         whitened = algebra(tree).whiten(tree, body.factor, jacobian)
-        speeds = along(jacobian, start), along(jacobian, free)
-        if loop is None:
-            return carry, contact_row(model, slot, whitened, *speeds)
-        clear, shares = elimination.keep_clear(loop.basis, whitened)
-        return carry, (*contact_row(model, slot, clear, *speeds), shares)
+        return (whitened, None) if loop is None else elimination.keep_clear(loop.basis, whitened)
 
-    slots = problem.contact_slots(contacts, axes, side, carried)
-    rows, impact, *shares = scan_slots(problem.used_slots(contacts), contact, None, slots)[1]
+    def contact(carry: None, slot: Slot) -> tuple[None, tuple[jax.Array | None, ...]]:
+        jacobian = contact_jacobian(slot, subspace.angular, subspace.linear, subspace.tree_origin, tree.dof_tree)
+        whitened, shares = whiten(jacobian)
+        row, impact = contact_row(model, slot, whitened, along(jacobian, start), along(jacobian, free))
+        if slot.turning is None:
+            return carry, (row, impact, None, shares)
+        jacobian = angular_jacobian(slot, subspace.angular)
+        whitened, more = whiten(jacobian)
+        shares = None if shares is None else concatenate([shares, more])
+        return carry, (row, impact, angular_row(slot, whitened, along(jacobian, free)), shares)
+
+    slots = problem.contact_slots(contacts, axes, side, carried, _turning(model, state, body, contacts))
+    rows, impact, angular, shares = scan_slots(problem.used_slots(contacts), contact, None, slots)[1]
     scalars, wire = problem.unit_rows(model, tree.dof_order, n), None
     if model.topology.swept_wires:
         wire = wires.wire_rows(model, state, _motions(model, body), body.links, start, free)
         scalars = concatenate([scalars, wire.jacobian])
     no_trees = problem.RowTrees(jnp.zeros((contacts.gap.shape[0], 0, n), jnp.int32), 0, ())
     whitened = algebra(tree).whiten(tree, body.factor, scalars)
-    return Made(rows, impact, no_trees, whitened, wire, shares[0] if shares else None)
+    return Made(rows, impact, angular, no_trees, whitened, wire, shares)
 
 
 def _scattered_rows(
@@ -319,16 +337,39 @@ def _scattered_rows(
     links, trees = tree_blocks.slot_links(topology, contacts.links)
     count = tree_blocks.tree_layout(topology).count
 
-    def contact(carry: None, xs: tuple[Slot, jax.Array, jax.Array]) -> tuple[None, tuple[jax.Array, jax.Array]]:
+    def contact(carry: None, xs: tuple[Slot, jax.Array, jax.Array]) -> tuple[None, tuple[jax.Array | None, ...]]:
         slot, pair, owners = xs
         together = (pair[0] < topology.njnt) & (pair[1] < topology.njnt) & (owners[1] == count)
-        y, start, free = pair_row(slot, tree_blocks.view(blocks, pair), together)
-        return carry, contact_row(model, slot, y, start, free)
+        view = tree_blocks.view(blocks, pair)
+        y, start, free = pair_row(slot, view, together)
+        angular = None if slot.turning is None else angular_row(slot, *pair_angular_row(slot, view, together))
+        return carry, (*contact_row(model, slot, y, start, free), angular)
 
-    slots = problem.contact_slots(contacts, axes, contacts.side, carried)
-    rows, impact = scan_slots(problem.used_slots(contacts), contact, None, (slots, links, trees))[1]
+    slots = problem.contact_slots(contacts, axes, contacts.side, carried, _turning(model, state, body, contacts))
+    rows, impact, angular = scan_slots(problem.used_slots(contacts), contact, None, (slots, links, trees))[1]
     whitened, scalar = tree_blocks.unit_rows(blocks, topology, problem.scalar_dofs(model))
-    return Made(rows, impact, problem.RowTrees(trees, count, scalar), whitened)
+    return Made(rows, impact, angular, problem.RowTrees(trees, count, scalar), whitened)
+
+
+def _turning(model: Model, state: State, body: Body, contacts: Contacts) -> Turning | None:
+    """Bounds of rolling and spinning friction, and the spin that prescribed bodies bring."""
+    topology = model.topology
+    if not topology.angular_friction:
+        return None
+    n = contacts.gap.shape[-1]
+    owner = jnp.asarray([*topology.geom_link, topology.world], jnp.int32)
+    links = owner[_contact_geoms(model, contacts.index)[:, : topology.max_contacts]]
+    joints = slice(0, topology.njnt)
+    centre = body.links.position[:, joints] + vectors.rotate(body.links.rotation[:, :, joints], model.link_com)
+    others = jnp.zeros((3, topology.nlink - topology.njnt, n), centre.dtype)
+    centres = windows.windows(concatenate([centre, others], axis=1))
+    reach = [vectors.safe_norm(fence(contacts.point - windows.read(centres, link))) for link in links]
+    rolling, spinning, of_a, of_b = contacts.turning
+    lever = fence(jnp.where(of_a + of_b > 0, of_a * reach[0] + of_b * reach[1], 1))
+    still = [jnp.zeros((3, count, n), centre.dtype) for count in (topology.njnt, 1)]
+    spins = windows.windows(concatenate([still[0], state.kinematic_angular_velocity, still[1]], axis=1))
+    spin = fence(windows.read(spins, links[1]) - windows.read(spins, links[0]))
+    return Turning(*fence((rolling * lever, spinning * lever)), jnp.swapaxes(spin, 0, 1))
 
 
 def finish(

@@ -30,6 +30,7 @@ def empty_rows(topology: Topology, num_worlds: int, dtype: object) -> ContactRow
         friction=scalar,
         impulse=vector,
         velocity=vector,
+        angular_impulse=jnp.zeros((3, topology.max_contacts if topology.angular_friction else 0, num_worlds), dtype),
     )
 
 

@@ -76,6 +76,7 @@ class Topology:
     integrator: str  # "semi_implicit" | "trapezoid" | "rk4"
     source: str  # file name, for messages
     manifold_points: int = 4  # candidates of a pair of flat faces
+    angular_friction: bool = False  # whether any pair resists rolling or spinning
     # shapes given by tables: hull and height field of every geom, -1 where it has none
     geom_hull: tuple[int, ...] = ()
     geom_field: tuple[int, ...] = ()
@@ -295,6 +296,9 @@ class Model:
     pair_static_friction_velocity: Float[Array, "npair W"]  # m/s
     pair_rolling_friction: Float[Array, "npair W"]
     pair_spinning_friction: Float[Array, "npair W"]
+    # weights of the distances from the contact to the centres of mass of A and B, by which rolling and spinning
+    # coefficients are multiplied; both 0: the coefficients are lengths
+    pair_lever: Float[Array, "2 npair 1"]
     pair_margin: Float[Array, "npair 1"]  # the surfaces touch this far apart (MJCF margin - gap), m
     # which pairs take their friction from the two geoms (1) or carry their own (0); who wins by priority
     pair_from_geoms: Int[Array, "npair 1"]  # 0 own value, 1 element-wise max, 2 geom a alone, 3 geom b alone
@@ -429,6 +433,8 @@ class ContactRows:
     friction: Float[Array, "R N"]  # effective coefficient; impulse bound tau dt for joint friction
     impulse: Float[Array, "3 R N"]  # on B, N s (or N m s)
     velocity: Float[Array, "3 R N"]  # B relative to A after the step
+    # torque impulse of rolling and spinning friction on B, contact frame, N m s; empty where no pair has any
+    angular_impulse: Float[Array, "3 turning N"]
 
 
 ContactRows = record(ContactRows, static=("kind",))
@@ -508,6 +514,7 @@ class Contacts:
     static_friction: Float[Array, "K N"]
     static_friction_velocity: Float[Array, "K N"]
     surface_velocity: Float[Array, "3 K N"]  # of B relative to A beyond what qd explains, world axes
+    turning: Float[Array, "turning K N"]  # rolling and spinning coefficient, levers of A and B; empty without
     # which dofs move the two sides: dense rows know it of every dof, scattered scenes look it up by link
     side: Float[Array, "nv K N"]  # +1 where the dof moves B only, -1 where A only, 0 where both or neither
     links: Int[Array, "2 K N"]  # links of A and B, -1 when inactive; one of `side` and `links` is empty

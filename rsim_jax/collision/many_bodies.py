@@ -223,6 +223,7 @@ def select_listed(
         static_friction=values[3],
         static_friction_velocity=values[4],
         surface_velocity=values[5:8],
+        turning=values[8:],
         side=jnp.zeros((0, *active.shape), listed.gap.dtype),
         links=jnp.where(active, owner[jnp.stack([a, b])], -1),
         overflow=overflow | (available > topology.max_contacts),

@@ -55,6 +55,7 @@ def select(model: Model, candidates: Candidates, urgency: jax.Array, reach: jax.
         static_friction=parameters[3],
         static_friction_velocity=parameters[4],
         surface_velocity=parameters[5:8],
+        turning=parameters[8:],
         side=_sides(topology, chosen, active, dtype),
         links=jnp.zeros((2, 0, worlds), jnp.int32),
         overflow=available > slots,
@@ -66,7 +67,7 @@ def _filled(values: jax.Array, active: jax.Array) -> jax.Array:
 
 
 def material_values(model: Model) -> jax.Array:
-    """Material and surface velocity of every pair (8, npair, W)."""
+    """Material and surface velocity of every pair (8, npair, W), then what rolling and spinning need, if any do."""
     pairs = model.topology.pair_geoms
     of_a, of_b = (take(model.geom_surface_velocity, tuple(pair[k] for pair in pairs)) for k in (0, 1))
     velocity = of_b - of_a
@@ -78,8 +79,14 @@ def material_values(model: Model) -> jax.Array:
             model.pair_static_friction,
             model.pair_static_friction_velocity,
             *(velocity[i] for i in range(3)),
+            *(_turning_values(model) if model.topology.angular_friction else ()),
         ]
     )
+
+
+def _turning_values(model: Model) -> tuple[jax.Array, ...]:
+    lever = model.pair_lever
+    return model.pair_rolling_friction, model.pair_spinning_friction, lever[0], lever[1]
 
 
 def _sides(topology: Topology, chosen: jax.Array, active: jax.Array, dtype: jnp.dtype) -> jax.Array:
@@ -118,6 +125,7 @@ def _none(topology: Topology, worlds: int, overflow: jax.Array, dtype: jnp.dtype
         static_friction=zero,
         static_friction_velocity=zero,
         surface_velocity=vector,
+        turning=jnp.zeros((4 if topology.angular_friction else 0, *shape), dtype),
         side=jnp.zeros((topology.nv, *shape), dtype),
         links=jnp.zeros((2, 0, worlds), jnp.int32),
         overflow=overflow,

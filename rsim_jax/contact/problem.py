@@ -68,7 +68,11 @@ def scalar_dofs(model: Model) -> tuple[int, ...]:
 
 
 def contact_slots(
-    contacts: Contacts, axes: tuple[jax.Array, jax.Array, jax.Array], side: jax.Array, carried: jax.Array
+    contacts: Contacts,
+    axes: tuple[jax.Array, jax.Array, jax.Array],
+    side: jax.Array,
+    carried: jax.Array,
+    turning: make.Turning | None,
 ) -> make.Slot:
     """The contacts with the slot axis first; side (width, K, N) of a row's columns, carried (3, K, N)."""
 
@@ -86,6 +90,7 @@ def contact_slots(
         restitution_threshold=contacts.restitution_threshold,
         static_friction=contacts.static_friction,
         static_friction_velocity=contacts.static_friction_velocity,
+        turning=turning,
     )
 
 
@@ -109,6 +114,7 @@ def row_system(
     model: Model,
     state: State,
     contact: jax.Array,
+    angular: jax.Array | None,
     trees: RowTrees,
     used: jax.Array,
     whitened: jax.Array,
@@ -122,6 +128,7 @@ def row_system(
         model: the scene.
         state: before the step.
         contact: packed contact rows (K, ..., N).
+        angular: those of rolling and spinning friction, None without.
         trees: that they and the one-dimensional rows act on.
         used: slots in use.
         whitened: Y of the scalar rows (S, width, N): of one dof each, before signs, then of the wires.
@@ -149,6 +156,7 @@ def row_system(
         scalar_y, shares = keep_clear(loop, scalar_y)
     system = RowSystem(
         contact=contact,
+        angular=jnp.zeros((0, 0, n), free.dtype) if angular is None else angular,
         trees=trees.contact,
         used=used,
         scalar_y=scalar_y,
@@ -181,12 +189,16 @@ def warm_start(
     scalars = rows - slots
     dtype = state.q.dtype
     if not topology.warm_start:
-        return Impulses(jnp.zeros((slots, 3, n), dtype), jnp.zeros((scalars, n), dtype))
+        width = 6 if topology.angular_friction else 3
+        return Impulses(jnp.zeros((slots, width, n), dtype), jnp.zeros((scalars, n), dtype))
     old = state.rows
     world = to_world(frame(old.normal[:, :slots]), old.impulse[:, :slots])
     point = fence(old.point[:, :slots] + (state.origin - origin)[:, None])
     previous = make.listed_impulse if contacts.links.shape[1] else make.previous_impulse
     contact = previous(contacts, axes, impact, old.index[:slots], point, world)
+    if topology.angular_friction:
+        torque = to_world(frame(old.normal[:, :slots]), old.angular_impulse)
+        contact = concatenate([contact, previous(contacts, axes, impact, old.index[:slots], point, torque)])
     # a limit's impulse is kept while the same stop is the nearer one: its sign is that of the old row's normal slot
     scalar = old.impulse[2, slots:rows]
     same = old.normal[2, slots : slots + limits] == limit_sign
@@ -243,9 +255,17 @@ def report_rows(
         gap=number(contacts.gap, gap),
         target=number(system.target, system.scalar_target),
         friction=number(system.friction, bound),
-        impulse=vector(jnp.swapaxes(impulses.contact, 0, 1), along_z(impulses.scalar)),
-        velocity=vector(jnp.swapaxes(velocity[0], 0, 1), along_z(velocity[1])),
+        impulse=vector(jnp.swapaxes(impulses.contact[:, :3], 0, 1), along_z(impulses.scalar)),
+        velocity=vector(jnp.swapaxes(velocity[0][:, :3], 0, 1), along_z(velocity[1])),
+        angular_impulse=_torques(topology, active, impulses.contact),
     )
+
+
+def _torques(topology: Topology, active: jax.Array, contact: jax.Array) -> jax.Array:
+    """ContactRows.angular_impulse (3, K, N), (3, 0, N) without rolling and spinning friction."""
+    if not topology.angular_friction:
+        return jnp.zeros((3, 0, contact.shape[-1]), contact.dtype)
+    return jnp.where(active, jnp.swapaxes(contact[:, 3:], 0, 1), 0)
 
 
 def with_loops(model: Model, rows: ContactRows, loop: Loops, impulse: jax.Array, velocity: jax.Array) -> ContactRows:
@@ -269,7 +289,7 @@ def with_loops(model: Model, rows: ContactRows, loop: Loops, impulse: jax.Array,
         "velocity": closed.by_row(topology, velocity),
     }
     joined = {name: jnp.concatenate([getattr(rows, name), more], axis=-2) for name, more in behind.items()}
-    return ContactRows(kind=loop_kinds(topology), **joined)
+    return ContactRows(kind=loop_kinds(topology), **joined, angular_impulse=rows.angular_impulse)
 
 
 def wire_rows_of(topology: Topology) -> tuple[tuple[int, float], ...]:

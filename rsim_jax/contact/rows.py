@@ -28,7 +28,7 @@ import jax
 import jax.numpy as jnp
 
 from rsim_jax.contact.frames import to_frame
-from rsim_jax.contact.system import dot_rows, pack_contact
+from rsim_jax.contact.system import dot_rows, pack_angular, pack_contact
 from rsim_jax.lanes import vectors, windows
 from rsim_jax.lanes.fence import fence, stack
 from rsim_jax.lanes.tree import take
@@ -38,6 +38,17 @@ RESTING_SPEED = 1e-5  # m/s: slower approaches are rounding at rest, no impact, 
 MAX_BETA = 0.3  # largest share of a penetration corrected in one step
 LIMIT_CORRECTION = (1.0, 5.0)  # m/s for slides, rad/s for hinges
 FARTHEST = 1e9  # m or rad, where the stops of an unlimited joint are
+
+
+class Turning:
+    """What a contact's rolling and spinning friction need."""
+
+    rolling: jax.Array  # (N,) or (K, N), m: bound of the torque across the normal over the normal force
+    spinning: jax.Array  # the same along the normal
+    spin: jax.Array  # (3, N) or (K, 3, N) rad/s, of prescribed bodies, B relative to A, world axes
+
+
+Turning = record(Turning)
 
 
 class Slot:
@@ -53,6 +64,7 @@ class Slot:
     restitution_threshold: jax.Array
     static_friction: jax.Array
     static_friction_velocity: jax.Array
+    turning: Turning | None = None
 
 
 Slot = record(Slot)
@@ -93,9 +105,34 @@ def contact_row(
     return pack_contact(whitened, velocity, target, effective_friction(slot, before)), impact
 
 
+def angular_jacobian(slot: Slot, angular: jax.Array) -> jax.Array:
+    """J (3, nv, N) of the relative angular velocity of one slot in its frame; motions (3, nv, N)."""
+    return stack([slot.side * vectors.dot(axis[:, None], angular) for axis in slot.axes])
+
+
+def angular_row(slot: Slot, whitened: jax.Array, velocity: jax.Array) -> jax.Array:
+    """Packed row for RowSystem.angular from Y (3, width, N) and the free J qd (3, N)."""
+    turning = slot.turning
+    c = fence(velocity + to_frame(slot.axes, turning.spin))
+    return pack_angular(whitened, c, turning.rolling, turning.spinning)
+
+
 def along(jacobian: jax.Array, u: jax.Array) -> jax.Array:
     """J u (3, N)."""
     return stack([dot_rows(jacobian[r], u) for r in range(3)])
+
+
+def pair_angular_row(slot: Slot, view: Any, together: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """(Y (3, 2 w, N), free J qd (3, N)) of the relative angular velocity of a slot between two links."""
+    y, free = [], []
+    for axis in slot.axes:
+        e = axis[:, None]
+        both = fence(vectors.dot(e[:, None], view.angular))  # (w, 2, N)
+        a, b = -both[:, 0], both[:, 1]
+        y.append(jnp.concatenate([jnp.where(together, a + b, a), jnp.where(together, 0, b)]))
+        speed = vectors.dot(e, view.free[:3])
+        free.append(speed[1] - speed[0])
+    return fence(jnp.stack(y)), stack(free)
 
 
 def pair_row(slot: Slot, view: Any, together: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from rsim_jax.contact.sweep import sweep_rows
-from rsim_jax.contact.system import Impulses, RowSystem, velocities, velocity_change
+from rsim_jax.contact.system import ANGULAR_BLOCK, ROLLING, SPINNING, Impulses, RowSystem, velocities, velocity_change
 from rsim_jax.contact.visit import reciprocal
 from rsim_jax.lanes import vectors
 
@@ -45,7 +45,7 @@ def _solve_rows_jvp(sweeps, slip_rule, primals, tangents):
     def equations(impulses, rows):
         return _equations(rows, impulses, branches, slip_rule)
 
-    count = 3 * system.slots + system.scalar_y.shape[0]
+    count = system.components * system.slots + system.scalar_y.shape[0]
     n = system.worlds
     unit = jnp.eye(count, dtype=system.contact.dtype)
 
@@ -61,8 +61,8 @@ def _solve_rows_jvp(sweeps, slip_rule, primals, tangents):
 
 
 def _unflatten(flat: jax.Array, system: RowSystem) -> Impulses:
-    contacts = system.slots
-    return Impulses(flat[: 3 * contacts].reshape(contacts, 3, flat.shape[-1]), flat[3 * contacts :])
+    contacts, width = system.slots, system.components
+    return Impulses(flat[: width * contacts].reshape(contacts, width, flat.shape[-1]), flat[width * contacts :])
 
 
 def _branches(system: RowSystem, solution: Impulses):
@@ -79,12 +79,24 @@ def _branches(system: RowSystem, solution: Impulses):
     wish = solution.scalar - (system.soften(scalar, solution.scalar) - system.scalar_target) * free
     held = (wish <= system.low) | (wish >= system.high) | (free == 0)
     dead = reciprocal(system.block[:, 2], system.block[:, 2]) == 0
-    return jax.lax.stop_gradient((opens | dead, slips, held, wish >= system.high))
+    opens = opens | dead
+    turns = _turning_branches(system, lam, contact, opens) if system.turning else ()
+    return jax.lax.stop_gradient((opens, slips, held, wish >= system.high, turns))
+
+
+def _turning_branches(system: RowSystem, lam: jax.Array, v: jax.Array, opens: jax.Array):
+    """Masks (K, N): the torque across the normal is at its bound, the one along it."""
+    first = 3 * system.width
+    rolling, spinning = (system.angular[:, first + k] * lam[:, 2] for k in (ROLLING, SPINNING))
+    across, along = jnp.hypot(lam[:, 3], lam[:, 4]), jnp.abs(lam[:, 5])
+    rolls = (across >= rolling * (1 - 1e-6)) & (jnp.hypot(v[:, 3], v[:, 4]) > STICK_SPEED)
+    spins = (along >= spinning * (1 - 1e-6)) & (jnp.abs(v[:, 5]) > STICK_SPEED)
+    return opens | rolls, opens | spins
 
 
 def _equations(rows: RowSystem, impulses: Impulses, branches, slip_rule: str) -> jax.Array:
-    """F (3 K + S, N)."""
-    opens, slips, held, at_high = branches
+    """F (3 K or 6 K, then S, N)."""
+    opens, slips, held, at_high, turns = branches
     contact, scalar = velocities(rows, velocity_change(rows, impulses))
     lam, v = impulses.contact, contact
     scale = jnp.where(opens, 1, rows.block[:, 0] + rows.block[:, 1])  # velocity per impulse: rows of like size
@@ -99,11 +111,33 @@ def _equations(rows: RowSystem, impulses: Impulses, branches, slip_rule: str) ->
     stick = jnp.where(mobile, v[:, :2], scale[:, None] * (lam[:, :2] - jax.lax.stop_gradient(lam[:, :2])))
     tangential = jnp.where(opens[:, None], lam[:, :2], jnp.where(slips[:, None], slide, stick))
     normal = jnp.where(opens, lam[:, 2], v[:, 2] - rows.target)
-    first = jnp.concatenate([tangential, normal[:, None]], axis=1).reshape(-1, v.shape[-1])
+    parts = [tangential, normal[:, None], *([_turning(rows, lam, v, *turns)] if rows.turning else [])]
+    first = jnp.concatenate(parts, axis=1).reshape(-1, v.shape[-1])
     bound = jnp.where(at_high, rows.high, rows.low)
     bound = jnp.where(jnp.isfinite(bound), bound, 0)
     second = jnp.where(held, impulses.scalar - bound, rows.soften(scalar, impulses.scalar) - rows.scalar_target)
     return jnp.concatenate([first, second])
+
+
+def _turning(rows: RowSystem, lam: jax.Array, v: jax.Array, rolls: jax.Array, spins: jax.Array) -> jax.Array:
+    """Rows of F (K, 3, N) for rolling and spinning friction: no turning, or the torque at its bound against it."""
+    first = 3 * rows.width
+    rolling, spinning = (rows.angular[:, first + k] * lam[:, 2] for k in (ROLLING, SPINNING))
+    block = [rows.angular[:, first + ANGULAR_BLOCK + k] for k in range(2)]
+    omega = jnp.where(rolls[:, None], v[:, 3:5], jnp.asarray([1.0, 0.0], v.dtype)[:, None])
+    against = omega / jnp.maximum(vectors.safe_norm(jnp.moveaxis(omega, 1, 0)), TURNING)[:, None]
+    sign = jnp.sign(v[:, 5])
+    bound = jnp.concatenate(
+        [lam[:, 3:5] + rolling[:, None] * against, (lam[:, 5] + spinning * jax.lax.stop_gradient(sign))[:, None]],
+        axis=1,
+    )
+    at_bound = jnp.stack([rolls, rolls, spins], axis=1)
+    scale = jnp.stack([block[0], block[0], block[1]], axis=1)
+    still = jnp.where(scale > 0, v[:, 3:], lam[:, 3:])  # without mobility there is no torque
+    return jnp.where(at_bound, jnp.where(scale > 0, scale, 1) * bound, still)
+
+
+TURNING = 1e-30  # rad/s
 
 
 def _energy_slide(rows: RowSystem, lam, v, load, scale):

@@ -26,18 +26,20 @@ import jax.numpy as jnp
 from jax import lax
 
 from rsim_jax.contact.system import (
+    ANGULAR_BLOCK,
     Impulses,
     RowSystem,
     by_world,
     dot_rows,
     part,
     scalar_part,
+    unpack_angular,
     unpack_contact,
     velocity_change,
     with_part,
     with_scalar_part,
 )
-from rsim_jax.contact.visit import exact_contact, reciprocal
+from rsim_jax.contact.visit import exact_contact, reciprocal, within_bounds
 from rsim_jax.lanes.fence import fence, stack
 from rsim_jax.lanes.tree import total
 
@@ -116,7 +118,12 @@ def _block_roots(system: RowSystem) -> Pair:
     """Square root of the velocity per impulse of every component: contact (K, 3, N), scalar (S, N)."""
     block = system.block
     tangential = block[:, :1] + block[:, 1:2]
-    weights = fence(jnp.concatenate([tangential, tangential, block[:, 2:3]], axis=1)), system.scalar_block
+    parts = [tangential, tangential, block[:, 2:3]]
+    if system.turning:
+        first = 3 * system.width + ANGULAR_BLOCK
+        across, along = system.angular[:, first : first + 1], system.angular[:, first + 1 : first + 2]
+        parts += [across, across, along]
+    weights = fence(jnp.concatenate(parts, axis=1)), system.scalar_block
     return tuple(fence(jnp.sqrt(weight)) for weight in weights)
 
 
@@ -185,9 +192,32 @@ def _contact_visits(system, contact, dz, slip_rule, backward):
         new = exact_contact(cc, mu, block, inverse, slip_rule)
         change = [new[r] - lam[r] for r in range(3)]
         moved = here + y[0] * change[0] + y[1] * change[1] + y[2] * change[2]
+        if system.turning:
+            moved, new = _turn(system, k, fence(moved), new, lam)
         return lax.dynamic_update_index_in_dim(contact, new, k, 0), with_part(dz, trees, moved)
 
     return lax.fori_loop(0, used, visit, (contact, dz))
+
+
+def _turn(system, k, here, new, lam):
+    """Rolling and spinning friction of slot k after its contact: (dofs, impulse (6, N)).
+
+    t <- t - K^-1 w with w the relative angular velocity, then |t_xy| <= rolling lam_z and |t_z| <= spinning lam_z.
+    """
+    row = fence(lax.dynamic_index_in_dim(system.angular, k, keepdims=False))
+    y, c, inverse, rolling, spinning = unpack_angular(row, system.width)
+    w = stack([dot_rows(y[r], here) + c[r] for r in range(3)])
+    ixx, iyy, izz, ixy, ixz, iyz = (inverse[e] for e in range(6))
+    wish = stack(
+        [
+            lam[3] - (ixx * w[0] + ixy * w[1] + ixz * w[2]),
+            lam[4] - (ixy * w[0] + iyy * w[1] + iyz * w[2]),
+            lam[5] - (ixz * w[0] + iyz * w[1] + izz * w[2]),
+        ]
+    )
+    torque = fence(within_bounds(wish, rolling * new[2], spinning * new[2]))
+    change = [torque[r] - lam[3 + r] for r in range(3)]
+    return here + y[0] * change[0] + y[1] * change[1] + y[2] * change[2], stack([*new, *torque])
 
 
 def _scalar_visits(system, inverse, scalar, dz):

@@ -27,12 +27,15 @@ from rsim_jax.structs import record
 
 # Columns of RowSystem.contact behind the 3 rows of Y.
 C, TARGET, FRICTION, BLOCK, INVERSE, WIDTH = 0, 3, 4, 5, 11, 18
+# Columns of RowSystem.angular behind the 3 rows of Y: c, inverse, rolling, spinning, block across and along z.
+ANGULAR_INVERSE, ROLLING, SPINNING, ANGULAR_BLOCK, ANGULAR_WIDTH = 3, 10, 11, 12, 14
 
 
 class RowSystem:
     """K contact rows (three components each, z along the normal) and S one-dimensional rows."""
 
     contact: jax.Array  # (K, 3 width + WIDTH, N): Y row by row, c, b, mu, block, its inverse; zero if unused
+    angular: jax.Array  # (K, 3 width + ANGULAR_WIDTH, N) of rolling and spinning friction; (0, 0, N) without
     trees: jax.Array  # (K, 2, N) int32, the trees of A and B; dense: (K, 0, N)
     used: jax.Array  # () int32, slots that any world of the block uses
     scalar_y: jax.Array  # (S, width, N)
@@ -54,6 +57,16 @@ class RowSystem:
     def width(self) -> int:
         """Columns of a row."""
         return (self.contact.shape[1] - WIDTH) // 3
+
+    @property
+    def turning(self) -> bool:
+        """Whether contacts resist rolling and spinning: their impulses then have three angular components more."""
+        return self.angular.shape[0] > 0
+
+    @property
+    def components(self) -> int:
+        """Of a contact's impulse."""
+        return 6 if self.turning else 3
 
     @property
     def worlds(self) -> int:
@@ -101,7 +114,7 @@ RowSystem = record(RowSystem, static=("tree_count", "scalar_trees"))
 class Impulses:
     """Impulses of all rows."""
 
-    contact: jax.Array  # (K, 3, N)
+    contact: jax.Array  # (K, 3 or 6, N): force, then torque where contacts resist turning
     scalar: jax.Array  # (S, N)
 
 
@@ -120,6 +133,26 @@ def unpack_contact(row: jax.Array, width: int) -> tuple[jax.Array, ...]:
     rest = row[3 * width :]
     y = [row[r * width : (r + 1) * width] for r in range(3)]
     return y, rest[C : C + 3], rest[TARGET], rest[FRICTION], rest[BLOCK:INVERSE], rest[INVERSE:WIDTH]
+
+
+def pack_angular(y: jax.Array, c: jax.Array, rolling: jax.Array, spinning: jax.Array) -> jax.Array:
+    """One slot of RowSystem.angular from Y (3, width, N), c (3, N) rad/s and the two lengths (N,), m."""
+    pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+    block = stack([dot_rows(y[a], y[b]) for a, b in pairs])
+    rest = stack([rolling, spinning, block[0] + block[1], block[2]])
+    return concatenate([y.reshape(-1, y.shape[-1]), c, inverse_block(block), rest])
+
+
+def unpack_angular(row: jax.Array, width: int) -> tuple[jax.Array, ...]:
+    """(Y as three (width, N), c (3, N), inverse (7, N), rolling, spinning (N,)) of one slot."""
+    rest = row[3 * width :]
+    y = [row[r * width : (r + 1) * width] for r in range(3)]
+    return y, rest[C:ANGULAR_INVERSE], rest[ANGULAR_INVERSE:ROLLING], rest[ROLLING], rest[SPINNING]
+
+
+def rows_of(system: RowSystem) -> tuple[jax.Array, ...]:
+    """What a loop over slots reads: packed row, trees, and the angular row where there is one."""
+    return (system.contact, system.trees, *((system.angular,) if system.turning else ()))
 
 
 def dot_rows(y: jax.Array, z: jax.Array) -> jax.Array:
@@ -181,24 +214,27 @@ def velocity_change(system: RowSystem, impulses: Impulses) -> jax.Array:
         dz = with_scalar_part(dz, trees, moved)
 
     def add(dz: jax.Array, slot: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
-        row, trees, lam = slot
+        (row, trees, *angular), lam = slot
         y, *_ = unpack_contact(row, system.width)
         moved = part(dz, trees) + y[0] * lam[0] + y[1] * lam[1] + y[2] * lam[2]
+        if angular:
+            y, *_ = unpack_angular(angular[0], system.width)
+            moved = fence(moved) + y[0] * lam[3] + y[1] * lam[4] + y[2] * lam[5]
         return with_part(dz, trees, moved), None
 
-    return scan_slots(system.used, add, fence(dz), (system.contact, system.trees, impulses.contact))[0]
+    return scan_slots(system.used, add, fence(dz), (rows_of(system), impulses.contact))[0]
 
 
 def velocities(system: RowSystem, dz: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Row velocities after dz: contact (K, 3, N), zero in unused slots; scalar (S, N)."""
+    """Row velocities after dz: contact (K, 3 or 6, N), zero in unused slots; scalar (S, N)."""
 
     def row_velocity(carry: None, slot: tuple[jax.Array, jax.Array]) -> tuple[None, jax.Array]:
-        row, trees = slot
-        y, c, *_ = unpack_contact(row, system.width)
+        row, trees, *angular = slot
         here = part(dz, trees)
-        return carry, stack([dot_rows(y[r], here) + c[r] for r in range(3)])
+        unpacked = [unpack_contact(row, system.width)[:2], *(unpack_angular(x, system.width)[:2] for x in angular)]
+        return carry, stack([dot_rows(y[r], here) + c[r] for y, c in unpacked for r in range(3)])
 
-    contact = scan_slots(system.used, row_velocity, None, (system.contact, system.trees))[1]
+    contact = scan_slots(system.used, row_velocity, None, rows_of(system))[1]
     return contact, fence(_scalar_changes(system, dz) + system.scalar_c)
 
 

@@ -62,6 +62,14 @@ def inverse_block(block: jax.Array) -> jax.Array:
     return concatenate([fence(cofactors[:6] * scale), cofactors[6:]])
 
 
+def within_bounds(torque: jax.Array, rolling: jax.Array, spinning: jax.Array) -> jax.Array:
+    """Torque impulse (3, N) of a contact, scaled into |t_xy| <= rolling and |t_z| <= spinning (N,)."""
+    square = torque[0] * torque[0] + torque[1] * torque[1]
+    beyond = square > rolling * rolling
+    scale = jnp.where(beyond, rolling * lax.rsqrt(jnp.where(beyond, square, 1)), 1)
+    return stack([scale * torque[0], scale * torque[1], jnp.clip(torque[2], -spinning, spinning)])
+
+
 SHIFT = {"float32": 2e-7, "float64": 1e-14}  # of the inverse, relative to the trace
 
 

@@ -40,6 +40,16 @@ class Pairs:
         """(n,) coefficient of sliding friction, 0 for condim 1."""
         return np.where(self.condim == 1, 0.0, self.friction[:, 0])
 
+    @property
+    def spinning(self) -> np.ndarray:
+        """(n,) m, coefficient of spinning friction, 0 below condim 4."""
+        return np.where(self.condim >= 4, self.friction[:, 2], 0.0)
+
+    @property
+    def rolling(self) -> np.ndarray:
+        """(n,) m, coefficient of rolling friction, 0 below condim 6."""
+        return np.where(self.condim == 6, self.friction[:, 3], 0.0)
+
 
 def find_pairs(compiled: mujoco.MjModel, body_link: tuple[int, ...], refusals: Refusals) -> Pairs:
     """All pairs that can touch with an effect, sorted by family of shapes, then geom a, then geom b."""
@@ -146,22 +156,15 @@ def _refuse_shapes(compiled: mujoco.MjModel, pairs: Pairs, refusals: Refusals) -
 
 
 def _refuse_parameters(compiled: mujoco.MjModel, pairs: Pairs, refusals: Refusals) -> None:
-    """Rolling, anisotropic and adhesive contacts; one line for each geom or <pair> that asks for one."""
-    rolling = np.where(pairs.condim == 6, pairs.friction[:, 3:].max(1), 0)
-    torsional = (pairs.condim >= 4) & ((pairs.friction[:, 2] > 0) | (rolling > 0))
-    anisotropic = (pairs.condim >= 3) & (pairs.friction[:, 0] != pairs.friction[:, 1])
+    """Anisotropic and adhesive contacts; one line for each geom or <pair> that asks for one."""
+    sliding = (pairs.condim >= 3) & (pairs.friction[:, 0] != pairs.friction[:, 1])
+    rolling = (pairs.condim == 6) & (pairs.friction[:, 3] != pairs.friction[:, 4])
     named: set[tuple[str, str]] = set()
-    for row in np.flatnonzero(torsional | anisotropic | (pairs.adhesion != 0)):
-        first, second, spinning = pairs.friction[row, :3]
-        element, condim = _responsible(compiled, pairs, row), pairs.condim[row]
+    for row in np.flatnonzero(sliding | rolling | (pairs.adhesion != 0)):
+        element, f = _responsible(compiled, pairs, row), pairs.friction[row]
         faults = (
-            (
-                torsional,
-                "condim",
-                f"condim {condim} with spinning {spinning:g}, rolling {rolling[row]:g}",
-                'set condim="3"',
-            ),
-            (anisotropic, "friction", f"friction {first:g}, {second:g} along two tangents", "make them equal"),
+            (sliding, "friction", f"friction {f[0]:g}, {f[1]:g} along two tangents", "make them equal"),
+            (rolling, "friction", f"rolling friction {f[3]:g}, {f[4]:g} about two tangents", "make them equal"),
             (pairs.adhesion, "adhesion", f"adhesion {pairs.adhesion[row]:g} N", "set it to 0"),
         )
         for is_faulty, kind, value, remedy in faults:
@@ -175,6 +178,4 @@ def _responsible(compiled: mujoco.MjModel, pairs: Pairs, row: int) -> str:
     if pairs.explicit[row] >= 0:
         return label(compiled, "pair", int(pairs.explicit[row]))
     a, b = pairs.geoms[row].tolist()
-    if pairs.condim[row] < 4:
-        return label(compiled, "geom", a if compiled.geom_adhesion[a] else b)
-    return label(compiled, "geom", a if compiled.geom_condim[a] == pairs.condim[row] else b)
+    return label(compiled, "geom", a if compiled.geom_adhesion[a] else b)

@@ -138,6 +138,7 @@ def _topology(
         speculative=options.speculative,
         integrator=options.integrator,
         manifold_points=options.manifold_points,
+        angular_friction=bool(np.any(pairs.rolling) or np.any(pairs.spinning)),
         source=source,
         geom_hull=surfaces.geom_hull,
         geom_field=surfaces.geom_field,
@@ -286,8 +287,9 @@ def _pair_leaves(pairs: Pairs) -> dict[str, Any]:
         "pair_restitution_threshold": np.full_like(friction, RESTITUTION_THRESHOLD),
         "pair_static_friction": friction,
         "pair_static_friction_velocity": np.full_like(friction, STATIC_VELOCITY),
-        "pair_rolling_friction": np.zeros_like(friction),
-        "pair_spinning_friction": np.zeros_like(friction),
+        "pair_rolling_friction": pairs.rolling[:, None],
+        "pair_spinning_friction": pairs.spinning[:, None],
+        "pair_lever": np.zeros((2, len(pairs), 1)),
         "pair_margin": pairs.margin[:, None],
     }
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rsim_jax.errors import ModelError
-from rsim_jax.structs import BALL, FREE, VELOCITY_WIDTHS, Model
+from rsim_jax.structs import BALL, FREE, VELOCITY_WIDTHS, Model, Topology
 
 _ANY, _NONNEGATIVE, _FRACTION = (-np.inf, np.inf), (0.0, np.inf), (0.0, 1.0)
 _POSITIVE = (float(np.finfo(np.float32).tiny), np.inf)
@@ -61,7 +61,7 @@ SCALARS = {  # public leaves without a world axis
 _MASS = ("body_mass", "body_com", "body_inertia")
 _STRUCTURAL = ("joint_friction", "joint_stiffness", "joint_velocity_limit", "wire_stiffness", "wire_damping")
 _UNBOUNDED = ("joint_range", "joint_velocity_limit")  # may be infinite
-_UNAVAILABLE = ("pair_rolling_friction", "pair_spinning_friction")
+_TURNING = ("pair_rolling_friction", "pair_spinning_friction")
 
 
 def replace_leaves(model: Model, leaves: dict[str, Any]) -> Model:
@@ -94,9 +94,22 @@ def replace_leaves(model: Model, leaves: dict[str, Any]) -> Model:
     if "pair_penalty_model" in new:
         new = {**_penalty_numbers(model, new["pair_penalty_model"]), **new}
     new = {name: as_leaf(value, getattr(model, name).dtype) for name, value in new.items()}
-    changed = dataclasses.replace(model, **new)
+    changed = dataclasses.replace(model, **new, topology=_with_angular_friction(model, new))
     world_count(changed)
     return changed
+
+
+def _with_angular_friction(model: Model, new: dict[str, Any]) -> Topology:
+    """The topology, which gets rows for rolling and spinning friction with the first such coefficient."""
+    given = [new[name] for name in _TURNING if name in new]
+    if model.topology.angular_friction or not given:
+        return model.topology
+    if any(isinstance(value, jax.core.Tracer) for value in given):
+        raise ModelError(
+            "model.replace: rolling and spinning friction within a jitted function: give some pair a coefficient first"
+        )
+    wanted = any(np.any(np.asarray(value)) for value in given)
+    return dataclasses.replace(model.topology, angular_friction=True) if wanted else model.topology
 
 
 def world_count(model: Model) -> int:
@@ -225,15 +238,6 @@ def _check_numbers(model: Model, name: str, value: np.ndarray) -> None:
         raise ModelError(f"model.replace: {name} contains {worst:g}; it must lie in [{low:g}, {high:g}]")
     if name == "dt" and value <= 0:
         raise ModelError(f"model.replace: dt is {value:g}; give a positive time step")
-    if name in _UNAVAILABLE and np.any(value):
-        raise ModelError(
-            f"model.replace: {name} contains {value.max():g}; rolling and spinning friction are not available yet"
-        )
-    if name == "pair_penalty_model" and np.any((value % 1 != 0) | (value >= model.penalty_numbers.shape[1])):
-        count = model.penalty_numbers.shape[1]
-        raise ModelError(
-            f"model.replace: {name} contains {value.max():g}; this model has penalty models 0 ... {count - 1}"
-        )
     if name in _STRUCTURAL:
         _check_structure(model, name, value)
 

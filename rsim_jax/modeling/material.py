@@ -21,8 +21,9 @@ class Material:
         restitution_threshold: m/s; slower approaches do not bounce.
         static_friction: coefficient at rest; None: equal to `friction`.
         static_friction_velocity: m/s; the slip speed at which the coefficient has fallen to `friction`.
-        rolling_friction: not available yet, must be 0.
-        spinning_friction: not available yet, must be 0.
+        rolling_friction: bound of the torque that resists rolling, over normal force and distance from the contact to
+            the centre of mass (mean of two single bodies); a length in m where neither body is a single one.
+        spinning_friction: the same about the contact's normal.
 
     Raises:
         ModelError: names the argument and the value.
@@ -43,9 +44,6 @@ class Material:
         checks.number("Material", "static_friction_velocity", self.static_friction_velocity, low=0, above=True)
         if self.static_friction is not None:
             checks.number("Material", "static_friction", self.static_friction, low=0)
-        for name in ("rolling_friction", "spinning_friction"):
-            if getattr(self, name) > 0:
-                raise ModelError(f"Material: {name} = {getattr(self, name):g}: not available yet, give 0")
 
 
 @dataclass(frozen=True)

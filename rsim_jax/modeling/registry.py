@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections import OrderedDict
 
@@ -38,8 +39,8 @@ def compiled(model: Model) -> mujoco.MjModel:
 
 
 def _key(model: Model) -> tuple[Topology, bytes]:
-    """Topology and the leaves that nobody can replace."""
+    """Topology, less what follows from replaced leaves, and the leaves that nobody can replace."""
     digest = hashlib.sha1()
     for name in _FIXED:
         digest.update(np.asarray(getattr(model, name)).tobytes())
-    return model.topology, digest.digest()
+    return dataclasses.replace(model.topology, angular_friction=False), digest.digest()

@@ -14,7 +14,7 @@ from rsim_jax.modeling.candidates import FIRST, OWN, SECOND
 from rsim_jax.modeling.derive import as_leaf
 from rsim_jax.modeling.links import rotation
 from rsim_jax.modeling.material import Material
-from rsim_jax.structs import FREE, Model
+from rsim_jax.structs import FREE, Model, Topology
 
 _UNDEFINED = Material()
 
@@ -45,9 +45,18 @@ def with_surfaces(model: Model, surfaces: Sequence[GeomSurface], materials: Mapp
     robot's friction; two such robots keep what MuJoCo's rule gave.
     """
     material = {s.geom.id: s.material for s in surfaces}
-    names = ("friction", "restitution", "restitution_threshold", "static_friction", "static_friction_velocity")
+    names = (
+        "friction",
+        "restitution",
+        "restitution_threshold",
+        "static_friction",
+        "static_friction_velocity",
+        "rolling_friction",
+        "spinning_friction",
+    )
     leaves = {name: np.asarray(getattr(model, f"pair_{name}"), np.float64).copy() for name in names}
     source = np.asarray(model.pair_from_geoms).copy()
+    lever = np.asarray(model.pair_lever, np.float64).copy()
     sliding = np.asarray(model.geom_friction)[0, :, 0]
     for p, (a, b) in enumerate(model.topology.pair_geoms):
         kinds = material[a], material[b]
@@ -57,6 +66,7 @@ def with_surfaces(model: Model, surfaces: Sequence[GeomSurface], materials: Mapp
             for name in names:
                 leaves[name][p] = static if name == "static_friction" else getattr(values, name)
             source[p] = OWN
+            lever[:, p, 0] = _levers(model.topology, a, b)
         elif kinds != (None, None):
             source[p], geom = (FIRST, a) if kinds[0] is None else (SECOND, b)
             leaves["friction"][p] = leaves["static_friction"][p] = sliding[geom]
@@ -65,7 +75,30 @@ def with_surfaces(model: Model, surfaces: Sequence[GeomSurface], materials: Mapp
         velocity[:, surface.geom.id, 0] = surface.velocity
     arrays = {f"pair_{name}": as_leaf(value, model.dtype) for name, value in leaves.items()}
     moving = as_leaf(np.asarray(model.geom_surface_velocity) + velocity, model.dtype)
-    return dataclasses.replace(model, **arrays, pair_from_geoms=jax.device_put(source), geom_surface_velocity=moving)
+    topology = dataclasses.replace(
+        model.topology,
+        angular_friction=bool(np.any(leaves["rolling_friction"]) or np.any(leaves["spinning_friction"])),
+    )
+    return dataclasses.replace(
+        model,
+        **arrays,
+        topology=topology,
+        pair_lever=as_leaf(lever, model.dtype),
+        pair_from_geoms=jax.device_put(source),
+        geom_surface_velocity=moving,
+    )
+
+
+def _levers(topology: Topology, a: int, b: int) -> tuple[float, float]:
+    """Weights of the distances to the centres of mass: the mean over those of the two that are single free bodies."""
+    parents = set(topology.joint_parent)
+
+    def single(geom: int) -> float:
+        link = topology.geom_link[geom]
+        return float(link < topology.njnt and topology.joint_type[link] == FREE and link not in parents)
+
+    weights = single(a), single(b)
+    return tuple(w / max(sum(weights), 1) for w in weights)
 
 
 def with_starts(model: Model, starts: Sequence[BodyStart]) -> Model:

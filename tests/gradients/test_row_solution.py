@@ -34,6 +34,7 @@ def system(y, c, mu, target=0.0):
     )
     return RowSystem(
         contact=row[None],
+        angular=jnp.zeros((0, 0, 1)),
         trees=jnp.zeros((1, 0, 1), jnp.int32),
         used=jnp.ones((), jnp.int32),
         scalar_y=jnp.zeros((0, 3, 1)),

@@ -22,7 +22,6 @@ KINDS = {  # what `ignore` accepts, and what ignoring does
     "hfield": "shapes that are too large for the grid of a height field do not touch it",
     "sdf": "signed-distance geoms touch nothing",
     "pair": "unsupported combinations of shapes touch nothing",
-    "condim": "condim 4 and 6 act as 3",
     "friction": "the first of two tangential coefficients acts in all directions",
     "adhesion": "contacts do not stick",
     "surfacevel": "only static geoms move their surface, in a straight line",

@@ -42,11 +42,6 @@ CASES = {  # kind: (world, rest, what the message names)
         '<asset><hfield name="f" nrow="300" ncol="4" size="1 1 1 1"/></asset>',
         'geom "hills": 34 cells across under geom "g", at most 24',
     ),
-    "condim": (
-        FLOOR + '<body><freejoint/><geom name="g" size=".1" condim="6" friction="1 .1 .2"/></body>',
-        "",
-        'geom "g": condim 6 with spinning 0.1, rolling 0.2',
-    ),
     "friction": (
         FLOOR + BALL,
         '<contact><pair name="p" geom1="floor" geom2="g" friction="1 .5 0 0 0"/></contact>',

@@ -113,7 +113,7 @@ def test_traced_values_work_under_jit_and_vmap(ant):
         ("body_mass", np.full((14, 1), -1.0), "body_mass contains -1; it must lie in"),
         ("body_mass", "heavy", "body_mass is not an array of numbers"),
         ("pair_restitution", np.full((13, 1), 1.5), "pair_restitution contains 1.5"),
-        ("pair_rolling_friction", np.full((13, 1), 0.1), "not available yet"),
+        ("pair_rolling_friction", np.full((13, 1), -0.1), "must lie in"),
         ("dt", 0.0, "dt is 0"),
         ("joint_friction", np.full((14, 1), 0.1), "joint_friction of dof 0: it has no friction row"),
         ("joint_stiffness", np.full((14, 1), 0.1), "joint_stiffness of dof 0: a ball or free joint without a spring"),

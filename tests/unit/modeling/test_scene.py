@@ -208,8 +208,8 @@ def test_a_bad_scene_is_refused(arguments):
         ("restitution_threshold", -1),
         ("static_friction", -0.2),
         ("static_friction_velocity", 0),
-        ("rolling_friction", 0.1),
-        ("spinning_friction", 0.1),
+        ("rolling_friction", -0.1),
+        ("spinning_friction", float("inf")),
         ("spinning_friction", "much"),
     ],
 )

@@ -173,7 +173,7 @@ def test_four_coincident_contacts_are_as_good_as_one():
     found, expected = wheels().qd[:, d : d + 6], falling_shell().qd[:, :6, :4]
     found[0, 0] += found[0, 4]
     np.testing.assert_allclose(found[0], expected[0], atol=1e-9)
-    np.testing.assert_allclose(found[-1, 4], expected[-1, 4], atol=1e-9)
+    np.testing.assert_allclose(found[-1, 4], expected[-1, 4], atol=1e-5)  # its frame moves on tangents of circles
 
 
 @functools.cache

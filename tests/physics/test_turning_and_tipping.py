@@ -127,7 +127,8 @@ def test_a_rod_that_runs_into_its_own_lean_is_caught_at_once():
             q[entry(model, "rod_z")[0]] + 0.5 * np.sin(np.radians(63.435) - lean) - 0.5 * np.sin(np.radians(63.435))
         )
     assert np.isfinite(seen.q).all() and np.isfinite(seen.qd).all()
-    assert np.abs(seen.qd[0, rows[0], :2]).max() < 1e-6
+    slip = seen.qd[0, rows[0]] - 0.001 * seen.qd[0, rows[2]]  # of the lowest point of the tip's sphere
+    assert np.abs(slip[:2]).max() < 1e-6
     assert kinetic[0][1] <= kinetic[0][0] * (1 + 1e-12)
     for energy, z in zip(kinetic, height, strict=True):
         total = energy + G * z

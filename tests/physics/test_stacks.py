@@ -124,6 +124,5 @@ def test_ten_equal_boxes(seconds):
     seen = run(model, rsim.make_state(model, 1), seconds)
     place = seen.q[:, :, 0].reshape(-1, 10, 7)
     below = -np.asarray(rsim.net_contact_force(model, seen.state))[2, 0, 0]
-    print("sway", np.abs(place[:, :, :2]).max(), "below", below)
     assert below == pytest.approx(98.1, rel=1e-3)
     assert np.abs(place[:, :, :2]).max() < 1e-3

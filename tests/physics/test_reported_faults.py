@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from physics.trials import G, run
+from physics.bank_scenes import feet
+from physics.trials import G, ball_on_plane, block_on_plane, run, worlds
 
 import rsim_jax as rsim
 
@@ -152,3 +153,109 @@ def test_a_small_fast_sphere_meets_a_flat_field_like_a_plane():
     assert np.abs(seen[0][:, :2] - places).max() < 1e-9
     assert np.abs(seen[0] - seen[1]).max() < 1e-9
     assert seen[0][:, 2].min() > 0.0249 and seen[0][-1, 2] == pytest.approx(0.025, abs=1e-4)
+
+
+BETWEEN = """
+<mujoco><option timestep="0.001"/><worldbody>
+  <body name="before" pos="-1 0 0.1"><freejoint/><geom type="box" size="0.1 0.1 0.1" mass="2" friction="0.5" conaffinity="0"/></body>
+  <body name="slab" pos="0 0 -0.5" mocap="true"><geom type="box" size="4 4 0.5" friction="0.5" contype="0"/></body>
+  <body name="after" pos="1 0 0.1"><freejoint/><geom type="box" size="0.1 0.1 0.1" mass="2" friction="0.5" conaffinity="0"/></body>
+</worldbody></mujoco>"""  # noqa: E501
+
+
+def test_forces_on_a_box_and_on_the_ground_are_opposite():
+    """B32: 2 kg at rest, and sliding at 1 m/s with mu = 0.5."""
+    model, n = block_on_plane("float64"), 16
+    mass, inertia = (np.repeat(np.array(x), n, axis=-1) for x in (model.body_mass, model.body_inertia))
+    mass[1], inertia[:, 1] = 2, 2 * inertia[:, 1]
+    velocity = np.zeros((3, n))
+    velocity[0, 1] = 1
+    model, state = worlds(model, n, 0.001, velocity=velocity, body_mass=mass, body_inertia=inertia)
+    force = np.asarray(rsim.net_contact_force(model, run(model, state, 0.05).state))
+    np.testing.assert_allclose(force[:, 1, 0], [0, 0, 2 * G], rtol=0.01, atol=1e-6)
+    np.testing.assert_allclose(force[:, 1, 1], [-G, 0, 2 * G], rtol=0.02, atol=1e-6)
+    np.testing.assert_allclose(force[:, 0], -force[:, 1], atol=1e-12)
+
+
+@pytest.mark.slow
+def test_forces_say_on_whom_they_act_whatever_the_order_of_the_bodies():
+    """B32: a box of 2 kg at rest and sliding at 1 m/s, listed before and after what carries it."""
+    model = rsim.load(BETWEEN, dtype="float64")
+    state = rsim.make_state(model, 2)
+    qd = np.zeros((12, 2))
+    qd[[0, 6], 1] = 1
+    seen = run(model, state.replace(qd=jnp.asarray(qd)), 0.05)
+    force = np.asarray(rsim.net_contact_force(model, seen.state))
+    report = jax.tree.map(np.asarray, rsim.contact_report(model, seen.state))
+    ids = [model.body_id(name) for name in ("before", "after")]
+    weight = 2 * G
+    for body in ids:
+        np.testing.assert_allclose(force[:, body, 0], [0, 0, weight], rtol=0.01, atol=1e-6)
+        np.testing.assert_allclose(force[:, body, 1], [-0.5 * weight, 0, weight], rtol=0.02, atol=1e-3)
+    np.testing.assert_allclose(force[:, model.body_id("slab")], -force[:, ids].sum(axis=1), atol=1e-9)
+    rows = seen.state.rows
+    contacts = [k for k, kind in enumerate(rows.kind) if kind == 0]
+    load = np.asarray(rows.impulse)[2, contacts].sum(axis=0) / 0.001
+    np.testing.assert_allclose(load, np.abs(report.contact_force[2]).sum(axis=0), rtol=1e-5)
+
+
+TWO_BALLS = """
+<mujoco><worldbody>
+  <body name="arm" pos="0 0 1"><joint name="a" axis="0 1 0"/><geom type="capsule" size="0.02 0.1" mass="1"/>
+    <body pos="0 0 0.2"><joint name="b" axis="0 1 0"/><geom type="capsule" size="0.02 0.1" mass="1"/></body></body>
+  <body name="A" pos="1 0 0.1"><freejoint/><geom type="sphere" size="0.1"/></body>
+  <body name="B" pos="2 0 0.1"><freejoint/><geom type="sphere" size="0.1"/></body>
+</worldbody></mujoco>"""
+
+
+def test_written_worlds_get_their_own_rows_and_others_keep_theirs():
+    """B44: six worlds; joints of worlds [4, 1], then ball B in world 3; the first row goes to world 4."""
+    model = rsim.load(TWO_BALLS, dtype="float64", options=rsim.Options(max_contacts=0))
+    state = rsim.make_state(model, 6)
+    arm = jnp.asarray([[0.4, 0.1], [-0.4, -0.1]])  # (joint, world of the list)
+    written = state.replace(q=state.q.at[:2, jnp.asarray([4, 1])].set(arm))
+    expected = np.array(state.q)
+    expected[:2, 4], expected[:2, 1] = (0.4, -0.4), (0.1, -0.1)
+    np.testing.assert_array_equal(np.asarray(written.q), expected)
+    pose = np.array([5, 6, 7, 0, 1, 0, 0.0])
+    written = rsim.write(model, written, "B", q=pose, worlds=[3])
+    expected[9:16, 3] = pose
+    np.testing.assert_array_equal(np.asarray(written.q), expected)
+    np.testing.assert_array_equal(np.asarray(written.qd), np.asarray(state.qd))
+    first, second = np.full(7, 0.5), np.array([1, 1, 1, 1, 0, 0, 0.0])
+    written = rsim.write(model, written, "A", q=np.stack([first, second], axis=1), worlds=[4, 1])
+    np.testing.assert_array_equal(np.asarray(written.q)[2:9, [4, 1]].T, [first, second])
+    for chosen in ([6], [-1], [0, 7]):
+        with pytest.raises(ValueError, match="outside 0"):
+            rsim.write(model, written, "B", q=pose, worlds=chosen)
+    same = rsim.write(model, written, "B", q=np.zeros((7, 0)), worlds=[])
+    np.testing.assert_array_equal(np.asarray(same.q), np.asarray(written.q))
+
+
+def test_copies_of_a_world_have_its_contacts_in_its_order():
+    """B45: three feet on the ground, one world copied to four."""
+    model = feet()
+    state = rsim.make_state(model, 2)
+    q = np.array(state.q)
+    q[2] -= 1e-4
+    one = jax.tree.map(np.asarray, rsim.detect(model, state.replace(q=jnp.asarray(q))))
+    copies = jax.tree.map(lambda x: jnp.repeat(x[..., :1], 4, axis=-1), state.replace(q=jnp.asarray(q)))
+    four = jax.tree.map(np.asarray, rsim.detect(model, copies))
+    plate = one.valid[:, 0] & (one.body_b[:, 0] == model.body_id("plate"))
+    assert plate.sum() == 3
+    for world in range(4):
+        for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(four), strict=True):
+            np.testing.assert_array_equal(a[..., 0], b[..., world])
+
+
+def test_worlds_of_different_mass_have_their_own_loads():
+    """B45: balls of 1, 2, 3, 4 kg press with 9.81, 19.62, 29.43, 39.24 N, in the order of the worlds."""
+    model = ball_on_plane("float64")
+    kilograms = np.resize([1.0, 2, 3, 4], 13)
+    mass, inertia = (np.repeat(np.array(x), 13, axis=-1) for x in (model.body_mass, model.body_inertia))
+    mass[1], inertia[:3, 1] = kilograms, 0.4 * kilograms * 0.01
+    model, state = worlds(model, 13, 0.001, body_mass=mass, body_inertia=inertia)
+    seen = run(model, state, 0.5)
+    np.testing.assert_allclose(seen.load[-1], kilograms * G, rtol=0.01)
+    force = np.asarray(rsim.net_contact_force(model, seen.state))[2, 1]
+    np.testing.assert_allclose(force, kilograms * G, rtol=0.01)

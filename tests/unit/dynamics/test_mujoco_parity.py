@@ -26,6 +26,7 @@ STANDARD = (
 OTHERS = (
     "reacher.xml",
     "swimmer.xml",
+    "pusher_v5.xml",
     "b01_inertial_rpy.urdf",
     "b02_defaults.xml",
     "b03_fromto.xml",

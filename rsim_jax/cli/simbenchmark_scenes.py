@@ -7,6 +7,10 @@ it has seen. Rolling's truth, for a box of mass M under 25 solid balls of mass m
 
 Bouncing's 49 balls never meet, have no spin and fall from one height, so that they are one ball, 49 times: its energy
 error counts 49 times. Robots in a row stand 2 m apart and never meet either: each is a world of its own.
+
+Contacts are found where shapes overlap, as they were for the published figures, but for the pile without bounces, 666:
+there the trapezoid rule, which moves by the mean velocity, would carry an impact at speed v another v dt / 2 deep,
+where no error reduction ever lifts it. Our own way to meet an impact, speculative contacts, leaves nothing to correct.
 """
 
 from __future__ import annotations
@@ -131,15 +135,15 @@ def _ball_energy(model: Model, state: State) -> jax.Array:
 
 def pile(dt: float, integrator: str) -> Setup:
     """666: a cube of balls that falls apart."""
-    return _balls(dt, integrator, RADIUS + 1e-3, rsim.Material(friction=0))
+    return _balls(dt, options(integrator, speculative=True), RADIUS + 1e-3, rsim.Material(friction=0))
 
 
 def elastic_pile(dt: float, integrator: str) -> Setup:
     """The same dropped from 1 m, without any loss."""
-    return _balls(dt, integrator, RADIUS + 1.001, LOSSLESS)
+    return _balls(dt, options(integrator), RADIUS + 1.001, LOSSLESS)
 
 
-def _balls(dt: float, integrator: str, lowest: float, material: rsim.Material) -> Setup:
+def _balls(dt: float, options: rsim.Options, lowest: float, material: rsim.Material) -> Setup:
     scene = rsim.Scene(timestep=dt)
     scene.add_ground()
     grid = np.stack(np.meshgrid(*[np.arange(SIDE)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
@@ -147,7 +151,7 @@ def _balls(dt: float, integrator: str, lowest: float, material: rsim.Material) -
     for place in PITCH * grid + [0.0, 0.0, lowest] + noise:
         scene.add_sphere(RADIUS, MASS, position=place)
     scene.set_material_pair("default", "default", material)
-    model = scene.compile(options=options(integrator), dtype=jnp.float64)
+    model = scene.compile(options=options, dtype=jnp.float64)
     return Setup(model, rsim.make_state(model, 1), _pile_errors, _ball_energy)
 
 
@@ -164,17 +168,18 @@ def squared_penetration(state: State) -> jax.Array:
     return 0.5 * jnp.sum(overlap**2, axis=(0, 1)) + jnp.sum(jnp.maximum(0, RADIUS - z) ** 2, axis=0)
 
 
-def anymal_text(collide: bool = True) -> str:
-    """The robot's MJCF; without `collide` no shape of it meets anything."""
+def anymal_text(meets: str = "all") -> str:
+    """The robot's MJCF. Its shapes meet "all", its own too; "others" alone; or "none"."""
     folder = Path(find_spec("rsim_jax.envs").submodule_search_locations[0]) / "assets"
+    bits = {"all": (1, 1), "others": (1, 0), "none": (0, 0)}[meets]
     text = (folder / "anymal.xml").read_text()
-    return text if collide else text.replace('<geom contype="1"', '<geom contype="0"')
+    return text.replace('contype="1" conaffinity="1"', 'contype="{}" conaffinity="{}"'.format(*bits))
 
 
-def _aloft(dt: float, gravity: float, collide: bool) -> rsim.Scene:
+def _aloft(dt: float, gravity: float, meets: str) -> rsim.Scene:
     """A scene with the robot 2 m up."""
     scene = rsim.Scene(timestep=dt, gravity=(0, 0, -gravity))
-    scene.add_articulation(anymal_text(collide), position=(0, 0, ALOFT - STANDING))
+    scene.add_articulation(anymal_text(meets), position=(0, 0, ALOFT - STANDING))
     return scene
 
 
@@ -185,7 +190,7 @@ def _stance(model: Model, worlds: int = 1) -> State:
 
 def momentum(dt: float, integrator: str) -> Setup:
     """A ball hits the floating robot; (0, 50, 0) kg m/s of momentum stay."""
-    scene = _aloft(dt, 0.0, collide=True)
+    scene = _aloft(dt, 0.0, meets="all")
     scene.add_sphere(0.2, 10.0, position=(0, -5, ALOFT), velocity=(0, 5, 0))
     model = scene.compile(options=options(integrator), dtype=jnp.float64)
     return Setup(model, _stance(model), _momentum_error, _none)
@@ -198,7 +203,7 @@ def _momentum_error(model: Model, state: State, reference: jax.Array) -> jax.Arr
 
 def energy(dt: float, integrator: str) -> Setup:
     """The robot is lifted for a second with twice its weight, then falls; from there its energy stays."""
-    model = _aloft(dt, G, collide=False).compile(options=options(integrator), dtype=jnp.float64)
+    model = _aloft(dt, G, meets="none").compile(options=options(integrator), dtype=jnp.float64)
     return Setup(model, _stance(model), _energy_error, _energy, _lift, LIFT_TIME)
 
 
@@ -219,7 +224,7 @@ def standing(dt: float, integrator: str, robots: int = 1) -> Setup:
     """Robots on the ground under an explicit servo; the measure is how far a base sank, m."""
     scene = rsim.Scene(timestep=dt)
     scene.add_ground()
-    scene.add_articulation(anymal_text())
+    scene.add_articulation(anymal_text("others"))  # no leg of a standing robot comes near another
     model = scene.compile(options=rsim.Options(integrator=integrator), dtype=jnp.float64)
     return Setup(model, _stance(model, robots), _sunk, _none, _servo)
 
@@ -238,7 +243,7 @@ SCENARIOS = (
     Scenario("rolling", "(m/s)^2", rolling, 4.0, 0, ALL[:2], {"trapezoid": 4.1e-7}),
     Scenario("bouncing", "J^2", bouncing, 20.0, 0, ALL[:2], {"trapezoid": 1e-6}),
     Scenario("666", "m^2", pile, 10.0, 0, ALL[:2], {"trapezoid": 1.35e-4}, (1e-3, 4e-3, 1e-2)),
-    Scenario("elastic 666", "J^2", elastic_pile, 10.0, 1, ALL[:2], {"trapezoid": 8.4}, (1e-3, 4e-3, 1e-2)),
+    Scenario("elastic 666", "J^2", elastic_pile, 10.0, 1, ALL[:1], {"trapezoid": 8.4}, (1e-3, 4e-3, 1e-2)),
     Scenario("ANYmal momentum", "(kg m/s)^2", momentum, 10.0, 0, ALL, {"trapezoid": 4.7e-5}),
     Scenario("ANYmal energy", "J^2", energy, 2.0, 0, ALL, {"trapezoid": 1.2e-2, "rk4": 1e-12}),
 )

@@ -81,7 +81,7 @@ def test_the_quadruped_has_the_masses_and_shapes_of_the_benchmark():
     counts = {kind: kinds.count(kind) for kind in kinds}
     assert sorted(counts.values()) == [1, 4, 4, 8]
     assert counts[(int(mujoco.mjtGeom.mjGEOM_CYLINDER), 0.04, 0.04, 0.0)] == 8
-    assert scenes.anymal_text(collide=False).count('contype="0"') == 1
+    assert scenes.anymal_text("none").count('contype="0" conaffinity="0"') == 1
 
 
 def test_the_quadruped_stands_for_a_second_on_four_feet():

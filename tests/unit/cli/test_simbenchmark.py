@@ -95,6 +95,7 @@ def test_the_quadruped_stands_for_a_second_on_four_feet():
     assert float(state.q[3, 0]) > 0.999
 
 
+@pytest.mark.slow
 def test_momentum_survives_a_hit():
     """The hit comes at 0.94 s; the first-order scheme loses momentum only by turning joints."""
     setup = scenes.momentum(1e-3, "trapezoid")

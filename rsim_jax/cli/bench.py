@@ -42,12 +42,18 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     add("--seed", type=int, default=0, help="of start states and controls")
     add("--stages", action="store_true", help="time each stage of the step instead")
     add("--validation", action="store_true", help="run the accuracy scenes beside MuJoCo instead")
+    add("--simbenchmark", action="store_true", help="run SimBenchmark's scenes beside its published figures instead")
+    add("--picture", metavar="FILE", type=Path, help="with --simbenchmark: also sweep the step and draw to this .png")
     add("--json", metavar="FILE", type=Path, help="also write the figures to this file")
     args = parser.parse_args(argv)
-    if args.stages and args.validation:
-        parser.error("choose one of --stages and --validation")
-    if args.json is not None and not args.json.resolve().parent.is_dir():
-        parser.error(f"--json {args.json}: there is no such folder")
+    if args.stages + args.validation + args.simbenchmark > 1:
+        parser.error("choose one of --stages, --validation and --simbenchmark")
+    if args.picture is not None and not args.simbenchmark:
+        parser.error("--picture goes with --simbenchmark")
+    for option in ("json", "picture"):
+        path = getattr(args, option)
+        if path is not None and not path.resolve().parent.is_dir():
+            parser.error(f"--{option} {path}: there is no such folder")
     return args
 
 
@@ -66,6 +72,10 @@ def _bench(args: argparse.Namespace) -> None:
         from rsim_jax.cli.bench_validation import validate
 
         record["validation"] = validate()
+    elif args.simbenchmark:
+        from rsim_jax.cli.simbenchmark import simbenchmark
+
+        record["simbenchmark"] = simbenchmark(args.picture)
     elif args.stages:
         from rsim_jax.cli.bench_stages import time_stages
 

@@ -13,6 +13,10 @@ Targets along the normal (dt = step, gap < 0 penetrating, v- = velocity at the s
     apart:      b = -gap / dt                (semi_implicit; the trapezoid rule moves by the mean velocity, so there
                 b = -2 gap / dt - v-)
     impact:     b = max(b, rebound) where approach = -v- exceeds the threshold and closes the gap
+    receding:   b = -e max(0, v- - threshold) where shapes still overlap but part, and nothing is corrected
+
+An impulse lam changes the energy by lam (v- + v+) / 2, so that b = -e v- at either sign keeps it at e = 1, also where
+a third body pushes back a pair that has just bounced; b = 0 there would add lam v- / 2.
 
 The bounce happens at the surface. With the row's free acceleration a towards it, a body that is a gap away still gains
 2 a gap of v^2 on the way down and loses as much on the way back, so that a bounce met early adds no energy:
@@ -175,7 +179,8 @@ def contact_target(model: Model, slot: Slot, v: jax.Array, free: jax.Array) -> j
     approach = jnp.maximum(0, -v)
     impact = (approach > slot.restitution_threshold) & (approach * dt > gap)
     bounce = rebound(slot.restitution, approach, slot.restitution_threshold, gap, (v - free) / dt)
-    target = jnp.where(gap > 0, allowance, push)
+    parting = jnp.where(push > 0, push, -slot.restitution * jnp.maximum(0, v - slot.restitution_threshold))
+    target = jnp.where(gap > 0, allowance, parting)
     return fence(jnp.where(impact & (slot.restitution > 0), jnp.maximum(target, bounce), target))
 
 

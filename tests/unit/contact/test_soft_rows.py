@@ -20,6 +20,8 @@ def system(softness, c):
     column = jnp.asarray(c)[:, None]
     return RowSystem(
         contact=jnp.zeros((0, 3 * 4 + WIDTH, 1)),
+        angular=jnp.zeros((0, 0, 1)),
+        trees=jnp.zeros((0, 0, 1), jnp.int32),
         used=jnp.zeros((), jnp.int32),
         scalar_y=y,
         scalar_c=column,

@@ -26,7 +26,6 @@ POSITION_WIDTHS, VELOCITY_WIDTHS = (7, 4, 1, 1), (6, 3, 1, 1)  # entries in q an
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)  # geom types, numbered as MuJoCo does
 
 DENSE_MARGIN = 24  # dofs beyond those of two trees up to which a dense row costs less than one that finds its trees
-
 CONTACT, JOINT_LIMIT, JOINT_FRICTION, EQUALITY, PIN, WIRE, PENALTY = range(7)  # ContactRows.kind
 
 
@@ -131,10 +130,9 @@ class Topology:
 
     @functools.cached_property
     def scattered(self) -> bool:
-        """Whether rows are kept by tree and pairs are listed world by world, as many bodies need.
+        """Whether rows are kept by tree and pairs listed world by world, as dense rows would mostly hold zeros.
 
-        A dense row over all dofs would mostly hold zeros. Never with loops and wires, whose rows join trees, or with
-        shapes given by tables.
+        Never with loops and wires, whose rows join trees, or with shapes given by tables.
         """
         tables = {self.geom_type[g] for pair in self.pair_geoms for g in pair} & {HFIELD, ELLIPSOID, MESH}
         if self.nloop or self.nwire or tables:

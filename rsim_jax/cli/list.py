@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib.resources import files
 from itertools import combinations_with_replacement
 
-from rsim_jax import structs
 from rsim_jax.cli.arguments import Parser, run
 from rsim_jax.cli.table import table
 from rsim_jax.collision import pair_table
@@ -45,12 +44,7 @@ def _presets() -> str:
 
 def _pairs() -> str:
     points = {f.name: f.points or "4 (up to 8)" for f in pair_table.FAMILIES}
-    rows, missing = [], []
-    for a, b in combinations_with_replacement(range(len(SHAPES)), 2):
-        name = pair_table.family(a, b)
-        if name is not None:
-            rows.append((SHAPES[a], SHAPES[b], points[name]))
-        elif a not in (structs.PLANE, structs.HFIELD) or b not in (structs.PLANE, structs.HFIELD):  # never move
-            missing.append(f"{SHAPES[a]}-{SHAPES[b]}")
-    text = "pairs of shapes that can touch\n" + table(("shape", "with", "contacts"), rows)
-    return text + "\nrefused at load: " + ", ".join(missing)
+    both = combinations_with_replacement(range(len(SHAPES)), 2)
+    found = ((SHAPES[a], SHAPES[b], pair_table.family(a, b)) for a, b in both)
+    rows = [(a, b, points[name]) for a, b, name in found if name is not None]
+    return "pairs of shapes that can touch\n" + table(("shape", "with", "contacts"), rows)

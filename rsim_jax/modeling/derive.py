@@ -238,6 +238,11 @@ def _check_numbers(model: Model, name: str, value: np.ndarray) -> None:
         raise ModelError(f"model.replace: {name} contains {worst:g}; it must lie in [{low:g}, {high:g}]")
     if name == "dt" and value <= 0:
         raise ModelError(f"model.replace: dt is {value:g}; give a positive time step")
+    if name == "pair_penalty_model" and np.any((value % 1 != 0) | (value >= model.penalty_numbers.shape[1])):
+        count = model.penalty_numbers.shape[1]
+        raise ModelError(
+            f"model.replace: {name} contains {value.max():g}; this model has penalty models 0 ... {count - 1}"
+        )
     if name in _STRUCTURAL:
         _check_structure(model, name, value)
 

@@ -43,7 +43,8 @@ def test_wheel_holds_every_module_and_data_file_and_nothing_else(wheel):
     for package, folder in MAPPED.items():
         for path in (ROOT / folder).rglob("*"):
             inside = path.relative_to(ROOT / folder)
-            wanted = path.suffix == ".py" or (folder == "configs" and path.suffix == ".yaml")
+            data = path.suffix == ".yaml" or (path.suffix == ".xml" and inside.parts[0] == "scenes")
+            wanted = path.suffix == ".py" or (folder == "configs" and data)
             wanted = wanted or (folder == "envs" and inside.parts[0] == "assets")
             if path.is_file() and wanted and "__pycache__" not in inside.parts:
                 expected.add("/".join((*package.split("."), *inside.parts)))

@@ -82,6 +82,7 @@ def total_momentum(model, q, qd):
     return np.asarray(rsim.momentum(model, state)[0])
 
 
+@pytest.mark.slow
 def test_a_ball_and_the_robot_it_hits_keep_their_momentum():
     """50 N s before and after, to 1e-9 across the impact, which acts where the bodies are at the start of its step."""
     model, q, qd = hit(0.001, 0.2)

@@ -299,6 +299,7 @@ def test_a_mimic_joint_follows():
     assert float(state.rows.impulse[2, row, 0]) / float(model.dt) == pytest.approx(-2.0, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_step_of_a_pinned_chain_has_the_derivative_of_differences():
     scene = rsim.Scene(timestep=0.01)
     a = scene.add_sphere(0.05, 1.0, (0.3, 0, 0))

@@ -79,6 +79,7 @@ def heap():
     return scene.compile(options=rsim.Options(sweeps=40))
 
 
+@pytest.mark.slow
 def test_a_heap_comes_to_rest_and_carries_its_weight(heap):
     assert heap.topology.scattered
     state, _ = rsim.rollout(heap, rsim.make_state(heap, 2), steps=1000, output=lambda s: s.time)

@@ -145,6 +145,7 @@ PENDULUM = """
 """
 
 
+@pytest.mark.slow
 def test_an_elastic_contact_of_a_mechanism_keeps_the_energy():
     """Kinetic + potential + kp p^(n+1)/(n+1) over an impact of a chain of hinges: the forces reach every joint."""
     model = rsim.load(PENDULUM, options=rsim.Options(integrator="rk4"), dtype="float64")

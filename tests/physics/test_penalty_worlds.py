@@ -126,6 +126,7 @@ def test_a_geom_pair_overrides_the_materials_and_others_stay_rigid():
     assert model.pair_friction.shape == (2, 1) and model.topology.max_contacts == 2
 
 
+@pytest.mark.slow
 def test_parameters_differ_between_worlds_and_an_index_selects_the_model_inside_jit():
     model = balls(("default", "default", (SOFT, HARD)))
     assert model.topology.npenalty == 3 and np.asarray(model.pair_penalty_model).tolist() == [[0]] * 3

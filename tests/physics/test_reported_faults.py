@@ -117,6 +117,7 @@ def test_parallel_capsules_touch_at_both_ends_of_their_overlap(dtype):
     assert np.abs(seen.q[-1, 0]).max() < 1e-3
 
 
+@pytest.mark.slow
 def test_a_mirrored_mesh_carries_like_its_original():
     """B08: a negative scale turns no face inwards."""
     model = rsim.load(str(MODELS / "b08_mirrored_wedge.xml"), dtype="float64", ignore=("pair",))
@@ -138,6 +139,7 @@ def test_a_mirrored_mesh_carries_like_its_original():
     assert (reach <= offsets[:, None] + 1e-6).all() and (offsets > 0).all()  # outwards, seen from the centre
 
 
+@pytest.mark.slow
 def test_a_small_fast_sphere_meets_a_flat_field_like_a_plane():
     """B23: in a cell, on a sample, on an edge and on a diagonal; nothing is thrown sideways."""
     text = (MODELS / "b23_hfield_drop.xml").read_text()

@@ -109,6 +109,7 @@ def test_a_turntable_takes_a_ball_along_by_spinning_friction():
     np.testing.assert_allclose(seen.qd[-1, 5, 0], 2.0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_derivative_of_a_step_with_turning_contacts_matches_differences():
     model = ball(0.01, 0.05)
 

@@ -153,6 +153,7 @@ def test_a_compliant_wire_is_an_implicit_spring_and_damper(ball, one_sided):
     assert (force[:, ROWS[ball]] == 0).any() == one_sided
 
 
+@pytest.mark.slow
 def test_the_trapezoid_rule_takes_a_spring_at_mid_step_and_catches_at_the_length():
     scene = rsim.Scene(timestep=DT)
     for k, kind in enumerate(({"kind": "compliant", "resist": "both", "stiffness": 400.0, "damping": 3.0}, {})):

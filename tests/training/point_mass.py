@@ -46,6 +46,7 @@ class PointMass:
     """Force in [-2, 2]; reward 1 - x^2 - 0.1 v^2; ends beyond |x| = 2."""
 
     model: Numbers
+    block_size = 256
     dtype: str = "float32"
 
     action_size = 1

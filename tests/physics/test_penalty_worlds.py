@@ -30,6 +30,7 @@ def tower():
     return scene.compile(options=OPTIONS, dtype="float64")
 
 
+@pytest.mark.slow
 def test_compliant_and_rigid_contacts_share_the_load():
     model = tower()
     end, _ = rsim.rollout(model, rsim.make_state(model, 1), steps=1000)
@@ -45,6 +46,7 @@ def test_compliant_and_rigid_contacts_share_the_load():
     assert records[0, 1].geom_a == 0 and records[0, 1].geom_b == 1
 
 
+@pytest.mark.slow
 def test_every_step_moves_by_exactly_the_forces_that_it_reports():
     """m (v' - v) / dt = weight + net contact force, body by body, also while the tower still bounces."""
     model = tower()

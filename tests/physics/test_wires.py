@@ -220,6 +220,7 @@ MEETING = """
 """
 
 
+@pytest.mark.slow
 def test_a_wire_without_length_has_finite_forces_and_derivatives():
     """B49: both ends at one point; 1e-3 m apart the direction is right."""
     model = rsim.load(MEETING, dtype="float64", options=rsim.Options(max_contacts=0), ignore=("pair",))
